@@ -72,7 +72,7 @@ func loaded(t *testing.T) *tilth.Model {
 	return model
 }
 
-func TestAModelDescribesItself(t *testing.T) {
+func TestModelDescribesItself(t *testing.T) {
 	m := loaded(t)
 	var texts []string
 	for _, s := range append(m.Inputs(), m.Outputs()...) {

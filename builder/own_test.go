@@ -45,9 +45,9 @@ func calling(t *testing.T, w *expr.Workload, arch, name, source, libraries strin
 	return list
 }
 
-// TestAnOwnKernelCostsNoOther checks that the initialisation code of a user kernel's module does not run in the
+// TestOwnKernelCostsNoOther checks that the initialisation code of a user kernel's module does not run in the
 // process of schedules or other kernels.
-func TestAnOwnKernelCostsNoOther(t *testing.T) {
+func TestOwnKernelCostsNoOther(t *testing.T) {
 	c, w, machine := newCompiler(t, ""), product(t), native(t)
 	c.OwnKernels, c.Parallel = true, 1
 	const empty = "void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace) {}"
@@ -86,9 +86,9 @@ func TestAnOwnKernelCostsNoOther(t *testing.T) {
 	}
 }
 
-// TestAKernelWithALibraryIsMeasuredWhereThatIs uses zlib, which compilers link themselves. A missing library only
+// TestKernelWithALibraryIsMeasuredWhereThatIs uses zlib, which compilers link themselves. A missing library only
 // fails the kernel.
-func TestAKernelWithALibraryIsMeasuredWhereThatIs(t *testing.T) {
+func TestKernelWithALibraryIsMeasuredWhereThatIs(t *testing.T) {
 	c, w, machine := newCompiler(t, ""), product(t), native(t)
 	c.OwnKernels, c.Parallel = true, 1
 	const right = `extern const char *zlibVersion(void);

@@ -109,7 +109,7 @@ func TestJobIDPrefixesMustBeUnique(t *testing.T) {
 	}
 }
 
-func TestTheNewestJobIsByTimeOfSubmission(t *testing.T) {
+func TestNewestJobIsByTimeOfSubmission(t *testing.T) {
 	at := func(id string, second int64) *tilthv1.Job {
 		return &tilthv1.Job{Id: id, CreatedAt: timestamppb.New(time.Unix(second, 0))}
 	}

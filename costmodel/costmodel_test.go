@@ -204,7 +204,7 @@ func TestRowsOfAnotherLengthAreRefused(t *testing.T) {
 	}
 }
 
-func TestAModelIsLoadedAsSaved(t *testing.T) {
+func TestModelIsLoadedAsSaved(t *testing.T) {
 	dir := t.TempDir() + "/models"
 	if _, err := Load(dir, "cpu-1t-0011", set); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no model: %v", err)
@@ -230,8 +230,8 @@ func TestAModelIsLoadedAsSaved(t *testing.T) {
 	}
 }
 
-// TestAModelOfOtherFeaturesIsRefused also checks that the error names the first different feature.
-func TestAModelOfOtherFeaturesIsRefused(t *testing.T) {
+// TestModelOfOtherFeaturesIsRefused also checks that the error names the first different feature.
+func TestModelOfOtherFeaturesIsRefused(t *testing.T) {
 	text := textOf(t, trained(t, nil, made(1, 20, 1), Options{Trees: 1}))
 	name := set.Columns[4]
 	if _, err := Read(strings.NewReader(strings.Replace(text, name, "other", 1)), set); err == nil || !strings.Contains(err.Error(), `feature 4 is "other", not "`+name) {

@@ -29,12 +29,12 @@ func ranked(t *testing.T, m *costmodel.Model, task replay.MeasuredTask) float64 
 	return replay.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
 }
 
-// TestThePriorRanksBetterThanTheAnalyticCost compares means over recorded sets that the prior was not trained on. If
+// TestPriorRanksBetterThanTheAnalyticCost compares means over recorded sets that the prior was not trained on. If
 // the prior no longer fits the features, it must be retrained. The sets are small ones of tasks that the analytic
 // cost ranks badly:
 //
 //	go run ./lab record --tasks 'matmul,maxpool,dense 1x512' --fewest 100 --most 180 --pilot 32 -o costmodel/testdata
-func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
+func TestPriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 	m, err := costmodel.PriorFor(&target.Target{Backend: target.Default, CPU: &target.CPU{Arch: target.X86}})
 	if err != nil {
 		t.Fatal(err)

@@ -144,9 +144,9 @@ func TestCandidatesOnABoardCostOnlyThemselves(t *testing.T) {
 	}
 }
 
-// TestABoardThatIsLostCostsNoCandidate covers a board that stops answering and a connection that breaks during a
+// TestBoardThatIsLostCostsNoCandidate covers a board that stops answering and a connection that breaks during a
 // measurement. Each time the candidate must be measured again.
-func TestABoardThatIsLostCostsNoCandidate(t *testing.T) {
+func TestBoardThatIsLostCostsNoCandidate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: measures on an emulated board")
 	}

@@ -260,9 +260,9 @@ func TestDeviceFaultsFailOneCandidate(t *testing.T) {
 	}
 }
 
-// TestACardThatVanishesIsNoCandidatesFault checks for an error and no outcomes, so that candidates are retried
+// TestCardThatVanishesIsNoCandidatesFault checks for an error and no outcomes, so that candidates are retried
 // elsewhere.
-func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
+func TestCardThatVanishesIsNoCandidatesFault(t *testing.T) {
 	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 2)
 	if err := b.driver.Tell("vanish", 1); err != nil {
 		t.Fatal(err)
@@ -291,8 +291,8 @@ func TestTwoCardsAreApart(t *testing.T) {
 	}
 }
 
-// TestACubinIsUsedWhereTheDriverTakesIt checks that the PTX is used otherwise.
-func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
+// TestCubinIsUsedWhereTheDriverTakesIt checks that the PTX is used otherwise.
+func TestCubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 	assembler := filepath.Join(t.TempDir(), "ptxas")
 	if err := fakedriver.WriteAssembler(assembler); err != nil {
 		t.Fatal(err)
@@ -331,8 +331,8 @@ func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 	}
 }
 
-// TestADeviceThatIsNotThereIsNoCandidatesFault checks that the error names what is missing.
-func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
+// TestDeviceThatIsNotThereIsNoCandidatesFault checks that the error names what is missing.
+func TestDeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
 	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	library := b.plan.Device.Driver
 	for _, c := range []struct {
@@ -368,8 +368,8 @@ func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
 	}
 }
 
-// TestACandidateThatIsWrongOnADeviceIsFound covers code with wrong results, and files that are not modules.
-func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
+// TestCandidateThatIsWrongOnADeviceIsFound covers code with wrong results, and files that are not modules.
+func TestCandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids
 	good, err := os.ReadFile(b.plan.Candidates[0])

@@ -26,7 +26,7 @@ func energyTree(files map[string]string) fstest.MapFS {
 
 const rapl, hwmon = "class/powercap/", "class/hwmon/"
 
-func TestTheMetersOfMachines(t *testing.T) {
+func TestMetersOfMachines(t *testing.T) {
 	server := map[string]string{
 		rapl + "intel-rapl:0/name": "package-0", rapl + "intel-rapl:0/energy_uj": "1", rapl + "intel-rapl:0/max_energy_range_uj": "262143328850",
 		rapl + "intel-rapl:1/name": "package-1", rapl + "intel-rapl:1/energy_uj": "2",

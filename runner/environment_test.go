@@ -100,7 +100,7 @@ func TestThisMachineIsRead(t *testing.T) {
 	t.Logf("this machine shows: %s", words(MachineSurroundings().Read(t.Context())))
 }
 
-func TestAMeterIsRead(t *testing.T) {
+func TestMeterIsRead(t *testing.T) {
 	r := &SurroundingsReader{Sys: surroundingsTree(nil), Power: func(context.Context) (string, float64) { return "powercap", 12.5 }}
 	if got := words(r.Read(t.Context())); got != "powercap 12.5 W" {
 		t.Errorf("read %q", got)

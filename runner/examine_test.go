@@ -58,9 +58,9 @@ func TestNoNoiseMakesAnExaminationBelieveALie(t *testing.T) {
 	}
 }
 
-// TestAnExaminationDoesNotBelieveZeroSeconds is a regression test: the difference between an execution and a rehearsal
+// TestExaminationDoesNotBelieveZeroSeconds is a regression test: the difference between an execution and a rehearsal
 // counted as a latency of 0 when a disturbed rehearsal took longer.
-func TestAnExaminationDoesNotBelieveZeroSeconds(t *testing.T) {
+func TestExaminationDoesNotBelieveZeroSeconds(t *testing.T) {
 	seen := &evidence{}
 	for range 100 {
 		seen.add(1, 1.2)

@@ -57,9 +57,9 @@ func TestFailedFetchHoldsNoArtifacts(t *testing.T) {
 	}
 }
 
-// TestAHarnessThatCannotBeCopiedIsNotInstalled checks that a copy that failed does not get the harness's name, under
+// TestHarnessThatCannotBeCopiedIsNotInstalled checks that a copy that failed does not get the harness's name, under
 // which it would be used from then on.
-func TestAHarnessThatCannotBeCopiedIsNotInstalled(t *testing.T) {
+func TestHarnessThatCannotBeCopiedIsNotInstalled(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "harness")
 	if err := copyExecutable(t.TempDir(), to); err == nil { // a folder opens, and cannot be read
 		t.Error("copied a folder")

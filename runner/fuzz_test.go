@@ -81,17 +81,17 @@ func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	return m, m.follow(t.Context(), says(t, text))
 }
 
-// TestAHarnessThatDoesNotReadIsGarbled is a regression test: a harness that requested input and did not read it
+// TestHarnessThatDoesNotReadIsGarbled is a regression test: a harness that requested input and did not read it
 // blocked its runner forever.
-func TestAHarnessThatDoesNotReadIsGarbled(t *testing.T) {
+func TestHarnessThatDoesNotReadIsGarbled(t *testing.T) {
 	asks := strings.Join(strings.SplitAfter(dialogue, "\n")[:6], "") + strings.Repeat(`{"event":"ran","index":0,"growth":1}`+"\n", 5000)
 	if _, err := follows(t, []byte(asks), false); !errors.Is(err, errGarbled) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestAHarnessOfAnOlderBuilderTellsOneTolerance checks that it applies to all outputs.
-func TestAHarnessOfAnOlderBuilderTellsOneTolerance(t *testing.T) {
+// TestHarnessOfAnOlderBuilderTellsOneTolerance checks that it applies to all outputs.
+func TestHarnessOfAnOlderBuilderTellsOneTolerance(t *testing.T) {
 	older := `{"event":"workload","tolerance":0.001,"args":[{"name":"y","elements":2,"bytes":8,"dtype":1,"role":2}]}` + "\n"
 	w, err := says(t, []byte(older)).workload(time.Minute)
 	if err != nil || len(w.Args) != 1 || w.Args[0].Tolerance != 1e-3 || w.Args[0].Rounding != 0 {
@@ -127,8 +127,8 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// TestAReportIsFollowed checks a valid report, because FuzzReport would also pass if all were refused.
-func TestAReportIsFollowed(t *testing.T) {
+// TestReportIsFollowed checks a valid report, because FuzzReport would also pass if all were refused.
+func TestReportIsFollowed(t *testing.T) {
 	m, err := follows(t, []byte(dialogue), false)
 	var fault *faultError
 	if !errors.As(err, &fault) || m.outcomes[0] == nil || m.outcomes[0].Error != none || m.current != 1 {

@@ -279,8 +279,8 @@ func TestObjectsThatSpoilTheProcessFailAlone(t *testing.T) {
 	}
 }
 
-// TestAFinalistThatSkipsWorkIsWrong checks that skipped work is detected in the same round.
-func TestAFinalistThatSkipsWorkIsWrong(t *testing.T) {
+// TestFinalistThatSkipsWorkIsWrong checks that skipped work is detected in the same round.
+func TestFinalistThatSkipsWorkIsWrong(t *testing.T) {
 	p := newBench(t, native(t)).between(t, []string{"skips_most"})
 	p.Finalists, p.Limits.Budget = true, 50*time.Millisecond
 	check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"skips_most", wrong, "y["}, {"slow", none, ""}})
@@ -302,9 +302,9 @@ func harnesses(t *testing.T, program string) (pids []string) {
 	return pids
 }
 
-// TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates is a regression test: constructors run before any
+// TestObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates is a regression test: constructors run before any
 // candidate, and failed the whole batch.
-func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) {
+func TestObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) {
 	b := newBench(t, native(t))
 	for constructor, w := range map[string]wanted{
 		"crashes": {"bombs", crash, "its object, when it is loaded: Segmentation fault"},
@@ -323,8 +323,8 @@ func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) 
 	}
 }
 
-// TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault is a regression test: a device was blamed for an invalid object.
-func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
+// TestObjectThatCannotBeLoadedIsNotTheDevicesFault is a regression test: a device was blamed for an invalid object.
+func TestObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	b := newBench(t, native(t))
 	p := b.between(t, []string{"bombs"})
 	if err := os.WriteFile(b.path("hostile.so"), []byte("\x7fELF and nothing else"), 0o644); err != nil {
@@ -339,8 +339,8 @@ func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	check(t, outcomes, []wanted{{"good", none, ""}, {"slow", none, ""}})
 }
 
-// TestAFaultyReferenceBlamesNoCandidate checks that no candidate is blamed.
-func TestAFaultyReferenceBlamesNoCandidate(t *testing.T) {
+// TestFaultyReferenceBlamesNoCandidate checks that no candidate is blamed.
+func TestFaultyReferenceBlamesNoCandidate(t *testing.T) {
 	b := newBench(t, native(t))
 	p := b.plan(t, "good")
 	b.kernels(t, "candidates.c", "reference.so", "-DKERNELS=K(null_pointer)")

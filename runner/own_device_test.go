@@ -138,8 +138,8 @@ func TestObjectsOfProcessorsAreNotForCards(t *testing.T) {
 	}
 }
 
-// TestAProcessThatRanHostCodeServesNoOtherPlan because host code may have changed it.
-func TestAProcessThatRanHostCodeServesNoOtherPlan(t *testing.T) {
+// TestProcessThatRanHostCodeServesNoOtherPlan because host code may have changed it.
+func TestProcessThatRanHostCodeServesNoOtherPlan(t *testing.T) {
 	w := kerneltest.Product(t, 32, 64, 48)
 	b := emptyDeviceBench(t, w)
 	s := &Pool{Idle: time.Hour}

@@ -97,8 +97,8 @@ func TestProcessesServePlansOfAllWorkloads(t *testing.T) {
 	}
 }
 
-// TestAProcessThatSawAFaultServesNoOtherPlan checks that it is ended, and that idle processes are used first.
-func TestAProcessThatSawAFaultServesNoOtherPlan(t *testing.T) {
+// TestProcessThatSawAFaultServesNoOtherPlan checks that it is ended, and that idle processes are used first.
+func TestProcessThatSawAFaultServesNoOtherPlan(t *testing.T) {
 	for tell, class := range map[string]tilthv1.ErrorClass{"illegal": crash, "hang": timeout} {
 		t.Run(tell, func(t *testing.T) {
 			b, s := newPoolBench(t)
@@ -124,8 +124,8 @@ func TestAProcessThatSawAFaultServesNoOtherPlan(t *testing.T) {
 	}
 }
 
-// TestAProcessThatSawAWrongResultServesNoOtherPlan because the candidate may have corrupted more than its results.
-func TestAProcessThatSawAWrongResultServesNoOtherPlan(t *testing.T) {
+// TestProcessThatSawAWrongResultServesNoOtherPlan because the candidate may have corrupted more than its results.
+func TestProcessThatSawAWrongResultServesNoOtherPlan(t *testing.T) {
 	b, s := newPoolBench(t)
 	text, err := os.ReadFile(b.plan.Candidates[1])
 	if err != nil {
@@ -147,8 +147,8 @@ func TestAProcessThatSawAWrongResultServesNoOtherPlan(t *testing.T) {
 	}
 }
 
-// TestAProcessReportsAsMuchInEachPlan checks that the limit on output applies per plan.
-func TestAProcessReportsAsMuchInEachPlan(t *testing.T) {
+// TestProcessReportsAsMuchInEachPlan checks that the limit on output applies per plan.
+func TestProcessReportsAsMuchInEachPlan(t *testing.T) {
 	b, s := newPoolBench(t)
 	b.passes(t)
 	for _, w := range s.waiting {
@@ -178,8 +178,8 @@ func TestProcessesAreReplacedAfterSomePlans(t *testing.T) {
 	}
 }
 
-// TestACardThatVanishesIsNoCandidatesFaultInAPool covers a process that was initialised before the GPU was lost.
-func TestACardThatVanishesIsNoCandidatesFaultInAPool(t *testing.T) {
+// TestCardThatVanishesIsNoCandidatesFaultInAPool covers a process that was initialised before the GPU was lost.
+func TestCardThatVanishesIsNoCandidatesFaultInAPool(t *testing.T) {
 	b, _ := newPoolBench(t)
 	if err := b.driver.Tell("vanish", 1); err != nil {
 		t.Fatal(err)
@@ -190,9 +190,9 @@ func TestACardThatVanishesIsNoCandidatesFaultInAPool(t *testing.T) {
 	}
 }
 
-// TestAProcessThatDiedIsNotUsed also covers processes of other kinds, and checks that none remains after the pool is
+// TestProcessThatDiedIsNotUsed also covers processes of other kinds, and checks that none remains after the pool is
 // closed.
-func TestAProcessThatDiedIsNotUsed(t *testing.T) {
+func TestProcessThatDiedIsNotUsed(t *testing.T) {
 	b, s := newPoolBench(t)
 	b.warmed(t, s)
 	for _, w := range s.waiting {
@@ -226,8 +226,8 @@ func TestAProcessThatDiedIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestAProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan although another plan of its kind has started.
-func TestAProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan(t *testing.T) {
+// TestProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan although another plan of its kind has started.
+func TestProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan(t *testing.T) {
 	b, s := newPoolBench(t)
 	busy := s.take(t.Context(), b.plan)
 	s.Close()

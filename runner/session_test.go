@@ -320,8 +320,8 @@ func TestFinalistsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestAFinalistThatGoesWrongInARaceIsToBlame checks that its rivals are not, in any order.
-func TestAFinalistThatGoesWrongInARaceIsToBlame(t *testing.T) {
+// TestFinalistThatGoesWrongInARaceIsToBlame checks that its rivals are not, in any order.
+func TestFinalistThatGoesWrongInARaceIsToBlame(t *testing.T) {
 	for bad, want := range map[string]wanted{"endless_later": {"endless_later", timeout, "runs longer"}, "null_pointer_later": {"null_pointer_later", crash, "Segmentation fault"}} {
 		p := newBench(t, native(t)).plan(t, "good", "slow", bad)
 		// The budget lasts until the candidate goes wrong, even on a busy machine.
@@ -459,9 +459,9 @@ func TestForeignTargetUnderEmulator(t *testing.T) {
 	}
 }
 
-// TestADeviceWithOtherRegistersOfSVEMeasuresNothing checks that the harness detects the vector length before any
+// TestDeviceWithOtherRegistersOfSVEMeasuresNothing checks that the harness detects the vector length before any
 // candidate runs.
-func TestADeviceWithOtherRegistersOfSVEMeasuresNothing(t *testing.T) {
+func TestDeviceWithOtherRegistersOfSVEMeasuresNothing(t *testing.T) {
 	board, err := target.Parse("neoverse-v1", 1)
 	if err != nil {
 		t.Fatal(err)

@@ -132,8 +132,8 @@ func TestEachOutputHasItsTolerance(t *testing.T) {
 	}
 }
 
-// TestAWorkloadIsCheckedBeforeMemoryIsAskedFor because a harness is not trusted.
-func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
+// TestWorkloadIsCheckedBeforeMemoryIsAskedFor because a harness is not trusted.
+func TestWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: float32Type, Role: Output}
 	edit := func(change func(*Arg)) []Arg {
 		a := good

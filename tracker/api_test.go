@@ -99,8 +99,8 @@ func TestCallsInJSONPassTheSameGate(t *testing.T) {
 	}
 }
 
-// TestAnOpenTrackerTakesNoCallsByName because another site's name may resolve to this machine.
-func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
+// TestOpenTrackerTakesNoCallsByName because another site's name may resolve to this machine.
+func TestOpenTrackerTakesNoCallsByName(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	target := "/api/v1/jobs/" + f.submit("r", spec("conv")).GetId() + ":pause"
 	for host, want := range map[string]int{"evil.example": 403, "127.0.0.1:9191": 200} {
@@ -113,9 +113,9 @@ func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
 	}
 }
 
-// TestAnOpenTrackerServesNoPageByName because another site's name may resolve to this machine, and its page would read
+// TestOpenTrackerServesNoPageByName because another site's name may resolve to this machine, and its page would read
 // what the tracker serves. Public names contain a dot.
-func TestAnOpenTrackerServesNoPageByName(t *testing.T) {
+func TestOpenTrackerServesNoPageByName(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	for host, want := range map[string]int{"evil.example:9191": 403, "127.0.0.1:9191": 200, "[::1]:9191": 200, "localhost": 200, "tracker:9191": 200} {
 		for _, path := range []string{"/", "/metrics", "/api/v1/jobs", "/api/v1/records", "/healthz"} {
@@ -133,9 +133,9 @@ func TestAnOpenTrackerServesNoPageByName(t *testing.T) {
 	}
 }
 
-// TestACallInJSONIsRefusedBeforeItIsDecoded sends bodies of 4 MB, which decode to many times as much, without the role
+// TestCallInJSONIsRefusedBeforeItIsDecoded sends bodies of 4 MB, which decode to many times as much, without the role
 // and beyond the bounds of the call.
-func TestACallInJSONIsRefusedBeforeItIsDecoded(t *testing.T) {
+func TestCallInJSONIsRefusedBeforeItIsDecoded(t *testing.T) {
 	c := newClosed(t, false)
 	body := `{"requestId":"r","spec":{"tasks":[` + strings.Repeat("{},", 4<<20/3-100) + `{}]}}`
 	for who, want := range map[string]struct {
@@ -155,8 +155,8 @@ func TestACallInJSONIsRefusedBeforeItIsDecoded(t *testing.T) {
 	}
 }
 
-// TestAStreamIsAMessageALine also checks that a stream stays open while messages may follow.
-func TestAStreamIsAMessageALine(t *testing.T) {
+// TestStreamIsAMessageALine also checks that a stream stays open while messages may follow.
+func TestStreamIsAMessageALine(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()
 	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.web+"/api/v1/jobs/"+job+"/events", nil))
@@ -233,8 +233,8 @@ func TestRecordsAreComparedInJSON(t *testing.T) {
 	}
 }
 
-// TestTheDescriptionNamesEveryCall compares the list in docs/api.md with proto/http.yaml.
-func TestTheDescriptionNamesEveryCall(t *testing.T) {
+// TestDescriptionNamesEveryCall compares the list in docs/api.md with proto/http.yaml.
+func TestDescriptionNamesEveryCall(t *testing.T) {
 	c := newClosed(t, false)
 	code, text := c.ask("read-only", "GET", "openapi.json", "")
 	var description struct {
@@ -268,8 +268,8 @@ func camel(name string) string {
 	return regexp.MustCompile(`_[a-z]`).ReplaceAllStringFunc(name, func(s string) string { return strings.ToUpper(s[1:]) })
 }
 
-// TestTheExamplesOfTheDocumentationRun executes the examples verbatim.
-func TestTheExamplesOfTheDocumentationRun(t *testing.T) {
+// TestExamplesOfTheDocumentationRun executes the examples verbatim.
+func TestExamplesOfTheDocumentationRun(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()
 	joined := agentSpec("board-7/runner", tilthv1.AgentKind_AGENT_KIND_RUNNER)

@@ -93,8 +93,8 @@ func TestBatchesWhoseArtifactIsDamagedAreBuiltAgain(t *testing.T) {
 	}
 }
 
-// TestTheScrubberSendsABatchBackToItsBuilder checks that a damaged artifact is found although no runner requests it.
-func TestTheScrubberSendsABatchBackToItsBuilder(t *testing.T) {
+// TestScrubberSendsABatchBackToItsBuilder checks that a damaged artifact is found although no runner requests it.
+func TestScrubberSendsABatchBackToItsBuilder(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Artifacts: artifact.Options{ScrubBytes: 1 << 30, ScrubEvery: time.Nanosecond}})
 	f.submit("r", spec("conv"))
@@ -115,7 +115,7 @@ func TestTheScrubberSendsABatchBackToItsBuilder(t *testing.T) {
 	}
 }
 
-func TestARunWhosePackageIsDamagedEndsAndSaysWhy(t *testing.T) {
+func TestRunWhosePackageIsDamagedEndsAndSaysWhy(t *testing.T) {
 	for name, leased := range map[string]bool{"waiting": false, "with a runner": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFarm(t, tracker.Config{})

@@ -26,9 +26,9 @@ func (f *trackerFarm) allRecords() (all []*tilthv1.Record) {
 	}
 }
 
-// TestARunnerSpeaksForItsDeviceOnly is a regression test: a runner that reported another device and time overwrote
+// TestRunnerSpeaksForItsDeviceOnly is a regression test: a runner that reported another device and time overwrote
 // that device's measurement.
-func TestARunnerSpeaksForItsDeviceOnly(t *testing.T) {
+func TestRunnerSpeaksForItsDeviceOnly(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv"))
 	tuner := f.mustLease(f.tuner())
@@ -68,8 +68,8 @@ func TestARunnerSpeaksForItsDeviceOnly(t *testing.T) {
 	}
 }
 
-// TestAMeasurementIsDatedByTheTracker regardless of the device's clock.
-func TestAMeasurementIsDatedByTheTracker(t *testing.T) {
+// TestMeasurementIsDatedByTheTracker regardless of the device's clock.
+func TestMeasurementIsDatedByTheTracker(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := newFarm(t, tracker.Config{Now: func() time.Time { return now }})
 	f.submit("r1", spec("conv"))
@@ -100,8 +100,8 @@ func TestOnlyTheHolderRenewsALease(t *testing.T) {
 	}
 }
 
-// TestAnArtifactsSizeIsWhatTheTrackerHas checks that the builder's size is ignored.
-func TestAnArtifactsSizeIsWhatTheTrackerHas(t *testing.T) {
+// TestArtifactsSizeIsWhatTheTrackerHas checks that the builder's size is ignored.
+func TestArtifactsSizeIsWhatTheTrackerHas(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))
 	tuner := f.mustLease(f.tuner())

@@ -36,7 +36,7 @@ func (f *trackerFarm) receive(stream grpc.ServerStreamingClient[tilthv1.BackupSt
 	}
 }
 
-func TestABackupHasAllThatWasAcknowledgedBeforeIt(t *testing.T) {
+func TestBackupHasAllThatWasAcknowledgedBeforeIt(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("before", spec("conv"))
 	tuner := f.mustLease(f.tuner())

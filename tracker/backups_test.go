@@ -58,8 +58,8 @@ func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 	})
 }
 
-// TestABackupThatFailsIsCountedAndTriedAgain checks that the failure is exported before the next attempt.
-func TestABackupThatFailsIsCountedAndTriedAgain(t *testing.T) {
+// TestBackupThatFailsIsCountedAndTriedAgain checks that the failure is exported before the next attempt.
+func TestBackupThatFailsIsCountedAndTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backups")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // not a folder
 		t.Fatal(err)

@@ -91,9 +91,9 @@ const (
 	done    = tilthv1.JobState_JOB_STATE_DONE
 )
 
-// TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway is a regression test: after an outage of a minute, a job with a
+// TestBudgetOfTimeDoesNotRunWhileTheTrackerIsAway is a regression test: after an outage of a minute, a job with a
 // budget of 20 s was done without a trial.
-func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
+func TestBudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 	inBubble(t, 20*time.Second, func(f *staffed) {
 		f.live(10 * time.Second)
 		f.stop()
@@ -142,8 +142,8 @@ func TestBudgetsStopWhileNothingCanRun(t *testing.T) {
 	}
 }
 
-// TestATunerThatIsSilentSpendsNoTime, except for half a lease timeout in which it may still be alive.
-func TestATunerThatIsSilentSpendsNoTime(t *testing.T) {
+// TestTunerThatIsSilentSpendsNoTime, except for half a lease timeout in which it may still be alive.
+func TestTunerThatIsSilentSpendsNoTime(t *testing.T) {
 	inBubble(t, 10*time.Minute, func(f *staffed) {
 		f.live(10 * time.Second)
 		f.live(25*time.Second, f.builder, f.runner)
@@ -151,8 +151,8 @@ func TestATunerThatIsSilentSpendsNoTime(t *testing.T) {
 	})
 }
 
-// TestABudgetStandsStillWhileAnAgentWaitsForItsMachine covers each kind of agent, and the reason that the job shows.
-func TestABudgetStandsStillWhileAnAgentWaitsForItsMachine(t *testing.T) {
+// TestBudgetStandsStillWhileAnAgentWaitsForItsMachine covers each kind of agent, and the reason that the job shows.
+func TestBudgetStandsStillWhileAnAgentWaitsForItsMachine(t *testing.T) {
 	for kind, of := range map[string]func(f *staffed) string{
 		"tuner": func(f *staffed) string { return f.tuner }, "builder": func(f *staffed) string { return f.builder },
 		"runner": func(f *staffed) string { return f.runner },
@@ -199,8 +199,8 @@ func TestSuspensionDoesNotConsumeBudgets(t *testing.T) {
 	})
 }
 
-// TestTheTimeOfABudgetEndsTheJobThatMeasured checks that the tracker itself ends the job.
-func TestTheTimeOfABudgetEndsTheJobThatMeasured(t *testing.T) {
+// TestTimeOfABudgetEndsTheJobThatMeasured checks that the tracker itself ends the job.
+func TestTimeOfABudgetEndsTheJobThatMeasured(t *testing.T) {
 	inBubble(t, 10*time.Second, func(f *staffed) {
 		f.propose(f.work.GetLease(), 0, 0, "a")
 		f.reportBuild(f.buildReport(f.mustLease(f.builder)))
@@ -214,8 +214,8 @@ func TestTheTimeOfABudgetEndsTheJobThatMeasured(t *testing.T) {
 	})
 }
 
-// TestATunerIsToldWhatIsLeft checks that an older tuner, which counts from the job's start, gets the same result.
-func TestATunerIsToldWhatIsLeft(t *testing.T) {
+// TestTunerIsToldWhatIsLeft checks that an older tuner, which counts from the job's start, gets the same result.
+func TestTunerIsToldWhatIsLeft(t *testing.T) {
 	inBubble(t, 30*time.Second, func(f *staffed) {
 		f.live(10 * time.Second)
 		f.leave(f.tuner)
@@ -231,8 +231,8 @@ func TestATunerIsToldWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft covers jobs without a stored spent time.
-func TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft(t *testing.T) {
+// TestJobOfAnOlderTrackerGoesOnWithWhatItHadLeft covers jobs without a stored spent time.
+func TestJobOfAnOlderTrackerGoesOnWithWhatItHadLeft(t *testing.T) {
 	inBubble(t, time.Minute, func(f *staffed) {
 		f.live(20 * time.Second)
 		f.propose(f.work.GetLease(), 0, 0, "a") // its last event

@@ -35,9 +35,9 @@ func (f *timed) runs(w *tilthv1.LeaseWorkResponse, starts bool) {
 	must[*tilthv1.ReportMeasurementsResponse](f.t)(f.ReportMeasurements(f.t.Context(), r))
 }
 
-// TestABrokenBuilderDoesNotCoolDownDevices is a regression test: all devices got cooldowns in turn, work of honest
+// TestBrokenBuilderDoesNotCoolDownDevices is a regression test: all devices got cooldowns in turn, work of honest
 // builders waited for up to five minutes, and half of the batches became dead letters.
-func TestABrokenBuilderDoesNotCoolDownDevices(t *testing.T) {
+func TestBrokenBuilderDoesNotCoolDownDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -71,9 +71,9 @@ func TestABrokenBuilderDoesNotCoolDownDevices(t *testing.T) {
 	})
 }
 
-// TestAJobWhoseBuildsAllFailEndsWithTheirError fails every build. The job must name the error while it waits, end, and
+// TestJobWhoseBuildsAllFailEndsWithTheirError fails every build. The job must name the error while it waits, end, and
 // still have it then.
-func TestAJobWhoseBuildsAllFailEndsWithTheirError(t *testing.T) {
+func TestJobWhoseBuildsAllFailEndsWithTheirError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

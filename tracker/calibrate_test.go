@@ -88,7 +88,7 @@ func TestCalibrationsAreAskedForAtJoinAndWhenIdle(t *testing.T) {
 	}
 }
 
-func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
+func TestDeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})
 	f.measurable("r1")
@@ -122,7 +122,7 @@ func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
 	f.mustLease(session)
 }
 
-func TestADeviceIsRecalibratedByHand(t *testing.T) {
+func TestDeviceIsRecalibratedByHand(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.spare()
 	session := f.calibratingRunner().GetSession()
@@ -141,8 +141,8 @@ func TestADeviceIsRecalibratedByHand(t *testing.T) {
 	}
 }
 
-// TestACordonOutlastsAQuarantine checks that the two end independently.
-func TestACordonOutlastsAQuarantine(t *testing.T) {
+// TestCordonOutlastsAQuarantine checks that the two end independently.
+func TestCordonOutlastsAQuarantine(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.spare()
 	session := f.calibratingRunner().GetSession()
@@ -157,8 +157,8 @@ func TestACordonOutlastsAQuarantine(t *testing.T) {
 	wantDevice(t, uncordon(t, wired{f}, "runner"), ready)
 }
 
-// TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut because a farm with one board would stop silently.
-func TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
+// TestOnlyDeviceOfAClassIsWarnedAboutNotTakenOut because a farm with one board would stop silently.
+func TestOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: reg})
 	f.measurable("r1")
@@ -200,9 +200,9 @@ func TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
 	}
 }
 
-// TestABusyMomentWhileJoiningIsNoQuarantine checks that load during a host's start, which ends within a minute, has
+// TestBusyMomentWhileJoiningIsNoQuarantine checks that load during a host's start, which ends within a minute, has
 // no consequences.
-func TestABusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
+func TestBusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})
 	f.spare()
@@ -281,9 +281,9 @@ func TestMeasurementsDuringADeviceChangeAreInDoubt(t *testing.T) {
 	}
 }
 
-// TestTheBestOfAnEndedJobIsInDoubtToo checks that the next job of the workload remeasures it, even if that job
+// TestBestOfAnEndedJobIsInDoubtToo checks that the next job of the workload remeasures it, even if that job
 // measures for a shorter time.
-func TestTheBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
+func TestBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})
 	session, builder := f.calibratingRunner().GetSession(), f.builder()

@@ -38,8 +38,8 @@ func (f *trackerFarm) flip(bucket, begin string) {
 	}
 }
 
-// TestADamagedJobEndsAndTheOthersGoOn is a regression test: an unreadable row prevented the tracker's start.
-func TestADamagedJobEndsAndTheOthersGoOn(t *testing.T) {
+// TestDamagedJobEndsAndTheOthersGoOn is a regression test: an unreadable row prevented the tracker's start.
+func TestDamagedJobEndsAndTheOthersGoOn(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	ids := map[string]string{}
 	for _, bucket := range []string{"jobs", "specs", "progress", "batches", "events", "none"} {
@@ -121,9 +121,9 @@ func oneSetAside(t *testing.T, f *trackerFarm, registry *prometheus.Registry) {
 	f.start()
 }
 
-// TestADamagedBestGivesWayToTheNext is a regression test: a flipped bit turned 12.3 ms into 48 µs, which was served
+// TestDamagedBestGivesWayToTheNext is a regression test: a flipped bit turned 12.3 ms into 48 µs, which was served
 // as the best.
-func TestADamagedBestGivesWayToTheNext(t *testing.T) {
+func TestDamagedBestGivesWayToTheNext(t *testing.T) {
 	registry, f := prometheus.NewRegistry(), damagedBest(t)
 	f.cfg.Registerer = registry
 	f.start() // without scrubbing: the first read finds the damage

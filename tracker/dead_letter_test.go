@@ -104,8 +104,8 @@ func TestOnlyWhatIsNotRecordedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestADeadLetterFromAnOlderTrackerIsPassedOver covers batches without stored candidates, which cannot be retried.
-func TestADeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
+// TestDeadLetterFromAnOlderTrackerIsPassedOver covers batches without stored candidates, which cannot be retried.
+func TestDeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
 	f := newFarm(t, tracker.Config{MaxAttempts: 1})
 	job := f.submit("r", spec("conv")).GetId()
 	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a")
@@ -127,9 +127,9 @@ func TestADeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestAJobWithTooManyDeadLettersFails is a regression test: a job whose batches all failed continued forever, and its
+// TestJobWithTooManyDeadLettersFails is a regression test: a job whose batches all failed continued forever, and its
 // row grew with each dead letter.
-func TestAJobWithTooManyDeadLettersFails(t *testing.T) {
+func TestJobWithTooManyDeadLettersFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimedAs(t, tracker.Config{MaxAttempts: 1, Limits: state.Limits{JobBatches: 110}})
 		defer func() { f.stop() }()

@@ -96,7 +96,7 @@ func (f *trackerFarm) measurable(request string) *tilthv1.Job {
 	return job
 }
 
-func TestACordonedDeviceIsGivenNoWorkAndStaysJoined(t *testing.T) {
+func TestCordonedDeviceIsGivenNoWorkAndStaysJoined(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.measurable("r1")
 	session := f.runner()
@@ -140,7 +140,7 @@ func TestCordonedDevicesKeepTheirLeases(t *testing.T) {
 	}
 }
 
-func TestADrainedDeviceHasFinishedWhatItHeld(t *testing.T) {
+func TestDrainedDeviceHasFinishedWhatItHeld(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(map[bool]string{false: "at once", true: "with a restart meanwhile"}[restart], func(t *testing.T) {
 			f := newFarm(t, tracker.Config{})
@@ -174,7 +174,7 @@ func TestADrainedDeviceHasFinishedWhatItHeld(t *testing.T) {
 	}
 }
 
-func TestADeviceThatDiesWhileItIsDrainedIsDrained(t *testing.T) {
+func TestDeviceThatDiesWhileItIsDrainedIsDrained(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.measurable("r1")
 	session := f.runner()
@@ -202,7 +202,7 @@ func TestInvalidDeviceDecisionsAreRefused(t *testing.T) {
 	wantDevice(t, device(t, wired{f}, "runner"), ready)
 }
 
-func TestADeviceKeepsItsLastTwentyChanges(t *testing.T) {
+func TestDeviceKeepsItsLastTwentyChanges(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.runner()
 	for range 15 {
@@ -248,7 +248,7 @@ func (f *timed) measurable() {
 	}))
 }
 
-func TestADeviceCordonedForAnHourComesBackByItself(t *testing.T) {
+func TestDeviceCordonedForAnHourComesBackByItself(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(map[bool]string{false: "at once", true: "with a restart meanwhile"}[restart], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestADeviceCordonedForAnHourComesBackByItself(t *testing.T) {
 	}
 }
 
-func TestACallThatWaitsFollowsTheStateOfItsDevice(t *testing.T) {
+func TestCallThatWaitsFollowsTheStateOfItsDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

@@ -59,8 +59,8 @@ func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
 	}
 }
 
-// TestAWatcherIsToldOnlyWhatIsOnTheDisk because a crash must not revert what a client has seen.
-func TestAWatcherIsToldOnlyWhatIsOnTheDisk(t *testing.T) {
+// TestWatcherIsToldOnlyWhatIsOnTheDisk because a crash must not revert what a client has seen.
+func TestWatcherIsToldOnlyWhatIsOnTheDisk(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("job", spec("conv")).GetId()
 	lease := f.mustLease(f.tuner()).GetLease()

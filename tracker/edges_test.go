@@ -79,7 +79,7 @@ func TestMetricsHealthAndStatusPage(t *testing.T) {
 	}
 }
 
-func TestAStoreThatCannotBeWrittenStopsTheTracker(t *testing.T) {
+func TestStoreThatCannotBeWrittenStopsTheTracker(t *testing.T) {
 	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{MaxSizeBytes: 128 << 10}))
 	defer db.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir()}))

@@ -164,7 +164,7 @@ func TestExpiredLeasesAreReassigned(t *testing.T) {
 	}
 }
 
-func TestAnExpiredLeaseIsDropped(t *testing.T) {
+func TestExpiredLeaseIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -178,7 +178,7 @@ func TestAnExpiredLeaseIsDropped(t *testing.T) {
 	})
 }
 
-func TestALongPollEndsEmptyWhenItsTimeIsUp(t *testing.T) {
+func TestLongPollEndsEmptyWhenItsTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

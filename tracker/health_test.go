@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-func TestATrackerSaysWhyItIsNotReady(t *testing.T) {
+func TestTrackerSaysWhyItIsNotReady(t *testing.T) {
 	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{}))
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir()}))
 	expect := func(path string, code int, says string) {

@@ -20,9 +20,9 @@ func (f *trackerFarm) goOn(job string, after *tilthv1.JobEvent) (*tilthv1.WatchJ
 	return stream.Recv()
 }
 
-// TestAWatcherIsToldThatAJobsHistoryWasReplaced is a regression test for a client that knows more events than the
+// TestWatcherIsToldThatAJobsHistoryWasReplaced is a regression test for a client that knows more events than the
 // restored log. It waited for higher sequence numbers, and merged events of the lost generation with new ones.
-func TestAWatcherIsToldThatAJobsHistoryWasReplaced(t *testing.T) {
+func TestWatcherIsToldThatAJobsHistoryWasReplaced(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv", "pool")).GetId()
 	builder, runner := f.builder(), f.runner()

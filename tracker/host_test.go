@@ -125,7 +125,7 @@ func (f *shardedFarm) lease(session string, wait time.Duration) *tilthv1.LeaseWo
 	return must[*tilthv1.LeaseWorkResponse](f)(f.agents.LeaseWork(f.Context(), &tilthv1.LeaseWorkRequest{Session: session, Wait: durationpb.New(wait)}))
 }
 
-func TestAnOwnerHasOneShard(t *testing.T) {
+func TestOwnerHasOneShard(t *testing.T) {
 	f := newSharded(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{Jobs: 2}}})
 	var owners []string
 	for i := range 9 {
@@ -401,7 +401,7 @@ func TestUploadsToAllShardsRetryADeferredShard(t *testing.T) {
 	}
 }
 
-func TestACallThatNamesNoShardIsToldSo(t *testing.T) {
+func TestCallThatNamesNoShardIsToldSo(t *testing.T) {
 	f := newSharded(t, tracker.Config{})
 	conn := f.plain()
 	_, err := tilthv1.NewAgentServiceClient(conn).Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec("old", tilthv1.AgentKind_AGENT_KIND_TUNER)})
@@ -482,9 +482,9 @@ func TestPagesOfSeveralShards(t *testing.T) {
 	}
 }
 
-// TestAProcessWithoutAShardIsMeasured is a regression test: a process that could not open any shard did not export
+// TestProcessWithoutAShardIsMeasured is a regression test: a process that could not open any shard did not export
 // that it serves none.
-func TestAProcessWithoutAShardIsMeasured(t *testing.T) {
+func TestProcessWithoutAShardIsMeasured(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: metrics}))
 	got := map[string]float64{}
@@ -499,7 +499,7 @@ func TestAProcessWithoutAShardIsMeasured(t *testing.T) {
 	}
 }
 
-func TestAProcessIsMeasuredBesideItsShards(t *testing.T) {
+func TestProcessIsMeasuredBesideItsShards(t *testing.T) {
 	f := newSharded(t, tracker.Config{})
 	answer, err := http.Get(f.site + "/metrics")
 	if err != nil {

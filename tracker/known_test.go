@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestAJobBeginsWithWhatIsKnown checks that a job knows earlier records of its workloads, unless its spec forbids it.
-func TestAJobBeginsWithWhatIsKnown(t *testing.T) {
+// TestJobBeginsWithWhatIsKnown checks that a job knows earlier records of its workloads, unless its spec forbids it.
+func TestJobBeginsWithWhatIsKnown(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	first := spec("conv", "pool")
 	first.Tasks[0].DefaultDigest = records.Digest([]byte("a"))
@@ -40,7 +40,7 @@ func TestAJobBeginsWithWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestTheFirstMessageOfEachErrorIsKept(t *testing.T) {
+func TestFirstMessageOfEachErrorIsKept(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv"))
 	lease := f.mustLease(f.tuner()).GetLease()

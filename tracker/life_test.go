@@ -108,8 +108,8 @@ func (f *trackerFarm) again(builder, runner string) *tilthv1.LeaseWorkResponse {
 	return f.mustLease(runner)
 }
 
-// TestARepeatedProposalIsKnownInAnotherLife checks that batch names contain the generation of their proposal.
-func TestARepeatedProposalIsKnownInAnotherLife(t *testing.T) {
+// TestRepeatedProposalIsKnownInAnotherLife checks that batch names contain the generation of their proposal.
+func TestRepeatedProposalIsKnownInAnotherLife(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))
 	builder, runner := f.builder(), f.runner()

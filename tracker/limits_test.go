@@ -109,7 +109,7 @@ func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 	}
 }
 
-func TestAJobsBatchesAreBounded(t *testing.T) {
+func TestJobsBatchesAreBounded(t *testing.T) {
 	f := newFarm(t, tracker.Config{Limits: state.Limits{JobBatches: 2}})
 	f.submit("job", spec("conv"))
 	lease := f.mustLease(f.tuner()).GetLease()

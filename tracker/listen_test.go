@@ -81,9 +81,9 @@ func TestServeAnswersOnBothListenersAndStops(t *testing.T) {
 	}
 }
 
-// TestATrackerThatIsStoppedAtOnceEndsWell is a regression test: a tracker stopped before it started to serve reported
+// TestTrackerThatIsStoppedAtOnceEndsWell is a regression test: a tracker stopped before it started to serve reported
 // a failure.
-func TestATrackerThatIsStoppedAtOnceEndsWell(t *testing.T) {
+func TestTrackerThatIsStoppedAtOnceEndsWell(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()
 		db := must[*bolt.DB](t)(bolt.Open(filepath.Join(dir, "r.db"), bolt.Options{}))

@@ -18,7 +18,7 @@ import (
 
 // How lost answers of a call are handled.
 const (
-	repeats = "it is repeated in TestAnAnswerThatIsLostChangesNothing"
+	repeats = "it is repeated in TestAnswerThatIsLostChangesNothing"
 	reads   = "it changes nothing"
 )
 
@@ -69,7 +69,7 @@ var lostAnswers = map[string]string{
 	"ArtifactService/DownloadArtifact":  reads,
 	"ReleaseService/GetRelease":         reads,
 	"ReleaseService/DownloadRelease":    reads,
-	"ArtifactService/UploadArtifact":    `what was received is not sent again: TestAFileTravelsThroughBrokenLines of package artifact`,
+	"ArtifactService/UploadArtifact":    `what was received is not sent again: TestFileTravelsThroughBrokenLines of package artifact`,
 }
 
 // lossy drops the first answer of every call that changes something. The call takes effect and is repeated.
@@ -104,7 +104,7 @@ func (l *lossy) lose(ctx context.Context, method string, req, reply any, cc *grp
 	return l.conn.Invoke(ctx, method, req, reply, opts...)
 }
 
-func TestAnAnswerThatIsLostChangesNothing(t *testing.T) {
+func TestAnswerThatIsLostChangesNothing(t *testing.T) {
 	for name, restarts := range map[string]bool{"the call is repeated at once": false, "the tracker restarts in between": true} {
 		t.Run(name, func(t *testing.T) {
 			l := newLossy(t, restarts, tracker.Config{MaxAttempts: 1, Registerer: nil})

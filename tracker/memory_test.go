@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestAFarmTunesOnAStoreInMemory checks that such a farm tunes normally, and refuses operations on files.
-func TestAFarmTunesOnAStoreInMemory(t *testing.T) {
+// TestFarmTunesOnAStoreInMemory checks that such a farm tunes normally, and refuses operations on files.
+func TestFarmTunesOnAStoreInMemory(t *testing.T) {
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
 	f.open = func(string) (records.Store, error) { return memory.New(memory.Options{}), nil }
 	f.start()

@@ -60,7 +60,7 @@ func (f *trackerFarm) wantFailed(id, reason string) {
 	}
 }
 
-func TestAModelIsReadOnceAndTunedLikeAnyOtherJob(t *testing.T) {
+func TestModelIsReadOnceAndTunedLikeAnyOtherJob(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	builder, runner := f.builder(), f.runner()
 	job := f.submit("r1", f.modelSpec())
@@ -101,7 +101,7 @@ func TestAModelIsReadOnceAndTunedLikeAnyOtherJob(t *testing.T) {
 	}
 }
 
-func TestAModelThatCannotBeTunedFailsItsJob(t *testing.T) {
+func TestModelThatCannotBeTunedFailsItsJob(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.builder()
 	f.runner()
@@ -113,7 +113,7 @@ func TestAModelThatCannotBeTunedFailsItsJob(t *testing.T) {
 	f.wantFailed(job.GetId(), "no ONNX file")
 }
 
-func TestALostReaderIsAnotherLeaseAndItsReportIsStale(t *testing.T) {
+func TestLostReaderIsAnotherLeaseAndItsReportIsStale(t *testing.T) {
 	f := newFarm(t, tracker.Config{MaxAttempts: 2})
 	f.builder()
 	f.runner()
@@ -140,7 +140,7 @@ func TestALostReaderIsAnotherLeaseAndItsReportIsStale(t *testing.T) {
 	}
 }
 
-func TestAModelIsGivenUpAfterSoManyAttemptsThatAreNotItsFault(t *testing.T) {
+func TestModelIsGivenUpAfterSoManyAttemptsThatAreNotItsFault(t *testing.T) {
 	f := newFarm(t, tracker.Config{MaxAttempts: 2})
 	f.builder()
 	f.runner()
@@ -152,7 +152,7 @@ func TestAModelIsGivenUpAfterSoManyAttemptsThatAreNotItsFault(t *testing.T) {
 	f.wantFailed(job.GetId(), "given up after repeated loss of its tuner: no process starts")
 }
 
-func TestAJobSaysThatNobodyReadsItsModel(t *testing.T) {
+func TestJobSaysThatNobodyReadsItsModel(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", f.modelSpec())
 	check := func() *tilthv1.Wait {
@@ -187,7 +187,7 @@ func TestAJobSaysThatNobodyReadsItsModel(t *testing.T) {
 	f.wantWait(job.GetId(), nothing, false)
 }
 
-func TestAModelWaitsWhileItsJobIsPaused(t *testing.T) {
+func TestModelWaitsWhileItsJobIsPaused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.builder()
 	f.runner()
@@ -207,7 +207,7 @@ func TestAModelWaitsWhileItsJobIsPaused(t *testing.T) {
 	}
 }
 
-func TestAModelIsKeptUntilItWasRead(t *testing.T) {
+func TestModelIsKeptUntilItWasRead(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.builder()
 	f.runner()
@@ -253,7 +253,7 @@ func TestAllFilesOfAJobWithModelsAreKept(t *testing.T) {
 	}
 }
 
-func TestTheTasksOfAModelAreNoMoreThanItsOwnerMayHave(t *testing.T) {
+func TestTasksOfAModelAreNoMoreThanItsOwnerMayHave(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{StoredBytes: 2000}}})
 	f.builder()
 	f.runner()

@@ -82,8 +82,8 @@ func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	}
 }
 
-// TestATrackerThatOpensAnObjectStoreStopsAtOnce uses an object store that answers the probe, but not the listing.
-func TestATrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
+// TestTrackerThatOpensAnObjectStoreStopsAtOnce uses an object store that answers the probe, but not the listing.
+func TestTrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3server.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.SecretKey)
 	for _, shards := range []int{1, 2} {

@@ -106,9 +106,9 @@ func TestTokensOfAnIssuerAreTakenBesideOwnOnes(t *testing.T) {
 	}
 }
 
-// TestTheAuditLogNamesTheIssuerAndNoToken checks that the audit log has the subject and issuer, and that no log
+// TestAuditLogNamesTheIssuerAndNoToken checks that the audit log has the subject and issuer, and that no log
 // contains any part of a token.
-func TestTheAuditLogNamesTheIssuerAndNoToken(t *testing.T) {
+func TestAuditLogNamesTheIssuerAndNoToken(t *testing.T) {
 	c := newIssued(t)
 	_, err := c.submit("carol", "one")
 	c.check(err)
@@ -144,7 +144,7 @@ func TestTheAuditLogNamesTheIssuerAndNoToken(t *testing.T) {
 	}
 }
 
-func TestAStreamEndsWithItsIssuersToken(t *testing.T) {
+func TestStreamEndsWithItsIssuersToken(t *testing.T) {
 	c := newIssued(t)
 	job, err := c.submit("alice", "one")
 	c.check(err)
@@ -159,7 +159,7 @@ func TestAStreamEndsWithItsIssuersToken(t *testing.T) {
 	wantCode(t, "the next call", c.list("carol"), codes.Unauthenticated, "has expired")
 }
 
-func TestASessionEndsWithItsIssuersToken(t *testing.T) {
+func TestSessionEndsWithItsIssuersToken(t *testing.T) {
 	c := newIssued(t)
 	v := c.visitor()
 	if _, _, text := v.do(http.MethodGet, "/signin", nil); !strings.Contains(text, "those of "+c.issuer.URL()+" are taken, too") {
@@ -207,9 +207,9 @@ func TestKnownCallersSurviveAnIssuerOutage(t *testing.T) {
 	}
 }
 
-// TestACallThatNeedsTheIssuersKeysHoldsUpNoOther checks that a call with an unknown key blocks no other call of its
+// TestCallThatNeedsTheIssuersKeysHoldsUpNoOther checks that a call with an unknown key blocks no other call of its
 // connection, and succeeds once the key is read.
-func TestACallThatNeedsTheIssuersKeysHoldsUpNoOther(t *testing.T) {
+func TestCallThatNeedsTheIssuersKeysHoldsUpNoOther(t *testing.T) {
 	c := newIssued(t)
 	asked, goOn := make(chan struct{}, 100), make(chan struct{})
 	answer := sync.OnceFunc(func() { close(goOn) })

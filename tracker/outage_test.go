@@ -61,7 +61,7 @@ func (c *crowd) list() *tilthv1.ListAgentsResponse {
 	return must[*tilthv1.ListAgentsResponse](c.t)(c.ListAgents(c.t.Context(), &tilthv1.ListAgentsRequest{Kind: builderKind}))
 }
 
-func TestAFewSilentAgentsExpire(t *testing.T) {
+func TestFewSilentAgentsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 10, tracker.Config{})
 		defer func() { c.stop() }()
@@ -114,9 +114,9 @@ func TestOutagesAreBounded(t *testing.T) {
 	})
 }
 
-// TestATrackerThatStoodStillExpiresNothing covers a stopped process and a suspended machine, whose clock jumps
+// TestTrackerThatStoodStillExpiresNothing covers a stopped process and a suspended machine, whose clock jumps
 // between two ticks.
-func TestATrackerThatStoodStillExpiresNothing(t *testing.T) {
+func TestTrackerThatStoodStillExpiresNothing(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"an hour": time.Hour, "sixteen seconds": 16 * time.Second, "backwards": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -103,7 +103,7 @@ func TestOversizeRowsOfOldFilesAreReadable(t *testing.T) {
 	}
 }
 
-func TestALongMessageOfABuilderIsRefused(t *testing.T) {
+func TestLongMessageOfABuilderIsRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.submit("r", spec("conv")).GetId()
 	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a", "b")
@@ -123,7 +123,7 @@ func TestALongMessageOfABuilderIsRefused(t *testing.T) {
 	}
 }
 
-func TestALongReasonIsCutBeforeItIsStored(t *testing.T) {
+func TestLongReasonIsCutBeforeItIsStored(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.submit("r", spec("conv")).GetId()
 	must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: id, Reason: strings.Repeat("x", 4096)}))
@@ -132,8 +132,8 @@ func TestALongReasonIsCutBeforeItIsStored(t *testing.T) {
 	}
 }
 
-// TestAMessageBeyondItsMethodsBoundIsRefusedByATracker uses bounds of methods far below the maximum message size.
-func TestAMessageBeyondItsMethodsBoundIsRefusedByATracker(t *testing.T) {
+// TestMessageBeyondItsMethodsBoundIsRefusedByATracker uses bounds of methods far below the maximum message size.
+func TestMessageBeyondItsMethodsBoundIsRefusedByATracker(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	_, err := f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: "job-1", Reason: strings.Repeat("x", 64<<10)})
 	wantStatus(t, err, codes.ResourceExhausted, "", "larger than max")

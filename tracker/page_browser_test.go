@@ -84,9 +84,9 @@ func TestPagesWorkInABrowser(t *testing.T) {
 	}
 }
 
-// TestABrowserWithoutScriptsShowsPredictions checks the positions of trials in the chart of measured over predicted
+// TestBrowserWithoutScriptsShowsPredictions checks the positions of trials in the chart of measured over predicted
 // times, the accessible names of charts, and keyboard access to the table of the fastest.
-func TestABrowserWithoutScriptsShowsPredictions(t *testing.T) {
+func TestBrowserWithoutScriptsShowsPredictions(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.predicted()
 	server := httptest.NewServer(f.tracker.HTTPHandler())

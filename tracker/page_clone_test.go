@@ -12,9 +12,9 @@ import (
 
 var requested = regexp.MustCompile(`name="request" value="([^"]+)"`)
 
-// TestAJobIsClonedByWhoMaySubmit checks that the clone belongs to the caller, and that a repeated form creates one
+// TestJobIsClonedByWhoMaySubmit checks that the clone belongs to the caller, and that a repeated form creates one
 // job.
-func TestAJobIsClonedByWhoMaySubmit(t *testing.T) {
+func TestJobIsClonedByWhoMaySubmit(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r"))
 	target := "/jobs/" + job.GetId() + "/actions/clone"

@@ -85,8 +85,8 @@ func TestPagesFitAPhoneAndADesk(t *testing.T) {
 	}
 }
 
-// TestAPhoneShowsProgressLatencyAndSpeedUp checks that these columns of lists of jobs need no scrolling.
-func TestAPhoneShowsProgressLatencyAndSpeedUp(t *testing.T) {
+// TestPhoneShowsProgressLatencyAndSpeedUp checks that these columns of lists of jobs need no scrolling.
+func TestPhoneShowsProgressLatencyAndSpeedUp(t *testing.T) {
 	f, _ := shown(t)
 	server := httptest.NewServer(f.tracker.HTTPHandler())
 	defer func() {

@@ -43,9 +43,9 @@ func (f *trackerFarm) predicted() string {
 	return id
 }
 
-// TestATaskShowsWhatWasPredictedOfItsTrials covers trials without a prediction: the first batch, and one predicted as
+// TestTaskShowsWhatWasPredictedOfItsTrials covers trials without a prediction: the first batch, and one predicted as
 // 0.
-func TestATaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
+func TestTaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.predicted()
 	wantPage(t, f.tracker.HTTPHandler(), "/jobs/"+id+"/tasks/0", []string{
@@ -67,8 +67,8 @@ func TestATaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
 	}
 }
 
-// TestATaskWhoseTrialsWereNotPredictedSaysNothingOfIt covers searches without a model, and older tuners.
-func TestATaskWhoseTrialsWereNotPredictedSaysNothingOfIt(t *testing.T) {
+// TestTaskWhoseTrialsWereNotPredictedSaysNothingOfIt covers searches without a model, and older tuners.
+func TestTaskWhoseTrialsWereNotPredictedSaysNothingOfIt(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.measured().GetId()
 	wantPage(t, f.tracker.HTTPHandler(), "/jobs/"+id+"/tasks/0", []string{`aria-label="Latency of trials"`}, []string{"redicted", `class="equal"`})

@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestARunShowsItsPackagesSideBySide checks that each package is compared with the first, which was timed in turns
+// TestRunShowsItsPackagesSideBySide checks that each package is compared with the first, which was timed in turns
 // with it.
-func TestARunShowsItsPackagesSideBySide(t *testing.T) {
+func TestRunShowsItsPackagesSideBySide(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	s := f.runSpec("")
 	s.Run.Packages = append(s.Run.Packages, &tilthv1.RunPackage{Name: hostile, Artifact: f.upload("another")})

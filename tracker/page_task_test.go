@@ -42,8 +42,8 @@ func (f *trackerFarm) labelledRunner(name, rack, class string) string {
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s})).GetSession()
 }
 
-// TestATaskShowsItsKnobsItsNeighboursAndItsLimit checks that the page combines data of tuners, clients and runners.
-func TestATaskShowsItsKnobsItsNeighboursAndItsLimit(t *testing.T) {
+// TestTaskShowsItsKnobsItsNeighboursAndItsLimit checks that the page combines data of tuners, clients and runners.
+func TestTaskShowsItsKnobsItsNeighboursAndItsLimit(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	s := spec("conv")
 	s.Owner = "o"
@@ -81,8 +81,8 @@ func TestATaskShowsItsKnobsItsNeighboursAndItsLimit(t *testing.T) {
 	}
 }
 
-// TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor uses a job without progress.
-func TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor(t *testing.T) {
+// TestListTellsTheTimeLeftAndWhatAJobWaitsFor uses a job without progress.
+func TestListTellsTheTimeLeftAndWhatAJobWaitsFor(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	s := spec("conv")
 	s.Budget = &tilthv1.Budget{Time: seconds(3600)}
@@ -111,8 +111,8 @@ func TestDevicesAreGroupedByLabel(t *testing.T) {
 	wantPage(t, pages, "/devices?label=rack%3D2", []string{"board 00"}, []string{"board 01"})
 }
 
-// TestADeviceShowsHowItsCalibrationsWent checks the charts of drift and of the hottest sensor's temperature.
-func TestADeviceShowsHowItsCalibrationsWent(t *testing.T) {
+// TestDeviceShowsHowItsCalibrationsWent checks the charts of drift and of the hottest sensor's temperature.
+func TestDeviceShowsHowItsCalibrationsWent(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})
 	session := f.calibratingRunner().GetSession()

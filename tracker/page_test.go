@@ -224,7 +224,7 @@ func (c *closed) wantAudit(wants ...string) {
 	}
 }
 
-func TestASessionEndsWithItsToken(t *testing.T) {
+func TestSessionEndsWithItsToken(t *testing.T) {
 	c := newClosed(t, false)
 	v := c.visitor()
 	v.signIn("alice", "/")
@@ -253,8 +253,8 @@ func TestGuessesOfTokensAreLimited(t *testing.T) {
 	t.Error("nobody counts attempts")
 }
 
-// TestAnOpenTrackerTakesNoFormsByName because another site's name may resolve to this machine.
-func TestAnOpenTrackerTakesNoFormsByName(t *testing.T) {
+// TestOpenTrackerTakesNoFormsByName because another site's name may resolve to this machine.
+func TestOpenTrackerTakesNoFormsByName(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	pause := "/jobs/" + f.submit("r", spec("conv")).GetId() + "/actions/pause"
 	pages := f.tracker.HTTPHandler()

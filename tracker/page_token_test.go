@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestAPageTokenThatWasNotGivenOutIsRefused is a regression test: invalid page tokens returned an empty page. It
+// TestPageTokenThatWasNotGivenOutIsRefused is a regression test: invalid page tokens returned an empty page. It
 // covers every call with pages.
-func TestAPageTokenThatWasNotGivenOutIsRefused(t *testing.T) {
+func TestPageTokenThatWasNotGivenOutIsRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	asked := 0
 	protoregistry.GlobalFiles.RangeFilesByPackage("tilth.v1", func(file protoreflect.FileDescriptor) bool {

@@ -54,9 +54,9 @@ func (c *closed) received() (names []string) {
 	return names
 }
 
-// TestAModelIsTunedByWhoMaySubmit checks roles, forms of other sessions, bad fields and repetitions. A refused form
+// TestModelIsTunedByWhoMaySubmit checks roles, forms of other sessions, bad fields and repetitions. A refused form
 // stores nothing.
-func TestAModelIsTunedByWhoMaySubmit(t *testing.T) {
+func TestModelIsTunedByWhoMaySubmit(t *testing.T) {
 	c := newClosed(t, false)
 	reader, alice, bob := c.visitor(), c.visitor(), c.visitor()
 	reader.signIn("read-only", "/")
@@ -112,8 +112,8 @@ func TestAModelIsTunedByWhoMaySubmit(t *testing.T) {
 	c.wantAudit("JobService.SubmitJob alice OK")
 }
 
-// TestABrowserUploadsAModelAndDownloadsAPackage uses the form and the link of a job that runs a package.
-func TestABrowserUploadsAModelAndDownloadsAPackage(t *testing.T) {
+// TestBrowserUploadsAModelAndDownloadsAPackage uses the form and the link of a job that runs a package.
+func TestBrowserUploadsAModelAndDownloadsAPackage(t *testing.T) {
 	c := newClosed(t, false)
 	model, pack := bytes.Repeat([]byte("model "), 1<<20), strings.Repeat("package ", 1<<20)
 	c.check(os.WriteFile(c.path("net.onnx"), model, 0o600))

@@ -146,8 +146,8 @@ func TestAgentsDevicesAndOwnersAreListedInPages(t *testing.T) {
 	}
 }
 
-// TestAFarmOfManyDevicesIsListed checks that each message fits a connection, although the whole list would not.
-func TestAFarmOfManyDevicesIsListed(t *testing.T) {
+// TestFarmOfManyDevicesIsListed checks that each message fits a connection, although the whole list would not.
+func TestFarmOfManyDevicesIsListed(t *testing.T) {
 	many := quickOr(2500, 10_000)
 	f := newFarm(t, tracker.Config{})
 	f.joinMany(many)

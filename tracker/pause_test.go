@@ -23,7 +23,7 @@ func (f *timed) resume(id string) *tilthv1.Job {
 	return must[*tilthv1.ResumeJobResponse](f.t)(f.ResumeJob(f.t.Context(), &tilthv1.ResumeJobRequest{JobId: id})).GetJob()
 }
 
-func TestAPausedJobIsGrantedToNobody(t *testing.T) {
+func TestPausedJobIsGrantedToNobody(t *testing.T) {
 	for name, restart := range map[string]bool{"while the tracker lives": false, "over a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestFailedWorkOfAPausedJobIsRetriedOnResume(t *testing.T) {
 	})
 }
 
-func TestATunerThatLosesItsJobToAPauseIsTold(t *testing.T) {
+func TestTunerThatLosesItsJobToAPauseIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

@@ -33,9 +33,9 @@ func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *tra
 	return f
 }
 
-// TestAFarmTunesOnADatabaseThatCrashes checks that a farm on a database tunes normally, also while the database
+// TestFarmTunesOnADatabaseThatCrashes checks that a farm on a database tunes normally, also while the database
 // crashes.
-func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
+func TestFarmTunesOnADatabaseThatCrashes(t *testing.T) {
 	server, address := pgserver.ForTest(t)
 	registry := prometheus.NewRegistry()
 	f := newFarmOn(t, address, registry)
@@ -122,9 +122,9 @@ func (f *trackerFarm) untilBack() {
 	}
 }
 
-// TestATrackerThatLostItsDatabaseConfirmsNothing is a regression test: a tracker that had lost its database without
+// TestTrackerThatLostItsDatabaseConfirmsNothing is a regression test: a tracker that had lost its database without
 // knowing acknowledged changes without effect, such as a pause, although another tracker may have resumed the job.
-func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
+func TestTrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
 	address := pgserver.DatabaseForTest(t)
 	store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
 	defer store.Close()
@@ -142,8 +142,8 @@ func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestATrackerThatLostItsDatabaseStops checks that a tracker whose database was taken over stops answering.
-func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
+// TestTrackerThatLostItsDatabaseStops checks that a tracker whose database was taken over stops answering.
+func TestTrackerThatLostItsDatabaseStops(t *testing.T) {
 	server, address := pgserver.ForTest(t)
 	first := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: first, ArtifactsDir: t.TempDir()}))
@@ -172,8 +172,8 @@ func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
 	}
 }
 
-// TestAFarmGoesOnWhenItsDatabaseFailsOver checks that a failover to the standby loses nothing.
-func TestAFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
+// TestFarmGoesOnWhenItsDatabaseFailsOver checks that a failover to the standby loses nothing.
+func TestFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
 	primary, address := pgserver.ForTest(t)
 	standby := must[*pgserver.Server](t)(pgserver.Standby(primary.Folder()))
 	t.Cleanup(func() {

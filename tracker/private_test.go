@@ -113,7 +113,7 @@ func (f *sharedFarm) leased(search *tilthv1.LeaseToken, builder, runner string, 
 	return work.GetLease(), ok(work.GetMeasure().GetCandidates()[0], latency)
 }
 
-func TestAPrivateJobIsSeenByItsOwnerAndAdminsAlone(t *testing.T) {
+func TestPrivateJobIsSeenByItsOwnerAndAdminsAlone(t *testing.T) {
 	f := newSharedFarm(t)
 	job, _, _, _, _ := f.begun()
 	watch := func(who, id string) error {

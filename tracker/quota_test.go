@@ -31,7 +31,7 @@ func (f *trackerFarm) owners() []*tilthv1.Owner {
 	return must[*tilthv1.ListOwnersResponse](f)(f.jobs.ListOwners(f.Context(), &tilthv1.ListOwnersRequest{})).GetOwners()
 }
 
-func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
+func TestOwnerHasNoMoreJobsThanItMay(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{
 		Default: policy.Share{Jobs: 2}, Owners: map[string]policy.Share{"ci": {Jobs: 3}},
 	}})
@@ -53,7 +53,7 @@ func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
 	f.submit("3", specOf("ana", 10))
 }
 
-func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
+func TestOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{Trials: 12}}})
 	f.submit("1", specOf("ana", 10))
 	wantStatus(t, f.trySubmit("2", specOf("ana", 3)), codes.ResourceExhausted, wire.ReasonQuota,
@@ -87,7 +87,7 @@ func TestRefusalsForQuotasAreCounted(t *testing.T) {
 	}
 }
 
-func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
+func TestOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry, Shares: policy.Shares{Owners: map[string]policy.Share{"ana": {ArtifactBytes: 10}}}})
 	f.submit("1", specOf("ana", 100))

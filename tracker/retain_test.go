@@ -58,7 +58,7 @@ func TestAgentsThatAreGoneAreForgottenAfterAWhile(t *testing.T) {
 	})
 }
 
-func TestTheClosedBatchesOfAnEndedJobAreForgottenAfterAWhile(t *testing.T) {
+func TestClosedBatchesOfAnEndedJobAreForgottenAfterAWhile(t *testing.T) {
 	for name, restarts := range map[string]bool{"in one life": false, "over a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -91,9 +91,9 @@ func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 	}
 }
 
-// TestAnOwnerHasNoMoreStoredThanItMay is a regression test: a loop of immediately cancelled jobs grew the file to 2
+// TestOwnerHasNoMoreStoredThanItMay is a regression test: a loop of immediately cancelled jobs grew the file to 2
 // GB, which compaction did not shrink.
-func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
+func TestOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{StoredBytes: 5 << 20}}})
 	large := func() *tilthv1.JobSpec {
 		s := specOf("ana", 1)
@@ -146,9 +146,9 @@ func TestEndedJobsAreKeptForATime(t *testing.T) {
 	})
 }
 
-// TestAJobIsDeletedWithItsEventsAndWithoutItsRecords is a regression test: jobs could not be deleted, so one that
+// TestJobIsDeletedWithItsEventsAndWithoutItsRecords is a regression test: jobs could not be deleted, so one that
 // broke a listing broke it forever.
-func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
+func TestJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	remove := func(id string) error {
 		_, err := f.jobs.DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: id})
@@ -183,8 +183,8 @@ func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 	}
 }
 
-// TestAnEndedJobOfAnOldFileIsDeleted covers files from before ended jobs were counted.
-func TestAnEndedJobOfAnOldFileIsDeleted(t *testing.T) {
+// TestEndedJobOfAnOldFileIsDeleted covers files from before ended jobs were counted.
+func TestEndedJobOfAnOldFileIsDeleted(t *testing.T) {
 	for schema := 1; schema <= 2; schema++ {
 		f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: policy.Retention{Age: -1}}}
 		f.unpack(fmt.Sprintf("schema-%d.db.gz", schema))

@@ -76,7 +76,7 @@ func (f *timed) agent(name string) *tilthv1.Agent {
 	return must[*tilthv1.GetAgentResponse](f.t)(f.GetAgent(f.t.Context(), &tilthv1.GetAgentRequest{Name: name})).GetAgent()
 }
 
-func TestARetryWaitsAndGoesElsewhere(t *testing.T) {
+func TestRetryWaitsAndGoesElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -106,7 +106,7 @@ func TestARetryWaitsAndGoesElsewhere(t *testing.T) {
 	})
 }
 
-func TestARetryDoesNotWaitForAnotherAgentForEver(t *testing.T) {
+func TestRetryDoesNotWaitForAnotherAgentForEver(t *testing.T) {
 	for name, leave := range map[string]bool{"the other is busy with something else": false, "the other is gone": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestARetryDoesNotWaitForAnotherAgentForEver(t *testing.T) {
 	}
 }
 
-// TestARetryIsGivenToAnAgentThatWaits checks that a waiting agent gets a retry when it is due.
-func TestARetryIsGivenToAnAgentThatWaits(t *testing.T) {
+// TestRetryIsGivenToAnAgentThatWaits checks that a waiting agent gets a retry when it is due.
+func TestRetryIsGivenToAnAgentThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -148,9 +148,9 @@ func TestARetryIsGivenToAnAgentThatWaits(t *testing.T) {
 	})
 }
 
-// TestABrokenAgentCostsItsOwnLeases is a regression test: a broken builder among two failed fastest, and so turned
+// TestBrokenAgentCostsItsOwnLeases is a regression test: a broken builder among two failed fastest, and so turned
 // most work into dead letters.
-func TestABrokenAgentCostsItsOwnLeases(t *testing.T) {
+func TestBrokenAgentCostsItsOwnLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -205,9 +205,9 @@ func TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches(t *testing.T) {
 	})
 }
 
-// TestAFailingJobDoesNotBlockItsBuilder is a regression test: a job that always fails, such as one with an invalid
+// TestFailingJobDoesNotBlockItsBuilder is a regression test: a job that always fails, such as one with an invalid
 // target, kept other jobs from the only builder.
-func TestAFailingJobDoesNotBlockItsBuilder(t *testing.T) {
+func TestFailingJobDoesNotBlockItsBuilder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -240,8 +240,8 @@ func TestAFailingJobDoesNotBlockItsBuilder(t *testing.T) {
 	})
 }
 
-// TestAnAgentsDeathIsOneFailure is a regression test: the death of a builder counted once per lease.
-func TestAnAgentsDeathIsOneFailure(t *testing.T) {
+// TestAgentsDeathIsOneFailure is a regression test: the death of a builder counted once per lease.
+func TestAgentsDeathIsOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

@@ -45,7 +45,7 @@ func (f *trackerFarm) reportRun(r *tilthv1.ReportRunRequest) {
 	must[*tilthv1.ReportRunResponse](f)(f.runs().ReportRun(f.Context(), r))
 }
 
-func TestARunGoesToADeviceThatKnowsOfRunsOnce(t *testing.T) {
+func TestRunGoesToADeviceThatKnowsOfRunsOnce(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	old := f.join("old", tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	job := f.submit("r1", f.runSpec(""))
@@ -71,7 +71,7 @@ func TestARunGoesToADeviceThatKnowsOfRunsOnce(t *testing.T) {
 	}
 }
 
-func TestARunOfADeviceWaitsForIt(t *testing.T) {
+func TestRunOfADeviceWaitsForIt(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", f.runSpec("second"))
 	if f.lease(f.able("first")).GetLease() != nil {
@@ -83,7 +83,7 @@ func TestARunOfADeviceWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestARunIsTriedAgainWhereTheDeviceFailsAndNotWhereThePackageDoes(t *testing.T) {
+func TestRunIsTriedAgainWhereTheDeviceFailsAndNotWhereThePackageDoes(t *testing.T) {
 	f := newFarm(t, tracker.Config{FirstRetry: -1, MaxAttempts: 2})
 	session := f.able("board")
 	infra := func(w *tilthv1.LeaseWorkResponse) *tilthv1.ReportRunRequest {
@@ -104,7 +104,7 @@ func TestARunIsTriedAgainWhereTheDeviceFailsAndNotWhereThePackageDoes(t *testing
 	}
 }
 
-func TestACancelledRunIsDropped(t *testing.T) {
+func TestCancelledRunIsDropped(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	session := f.able("board")
 	job := f.submit("r1", f.runSpec(""))

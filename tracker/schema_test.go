@@ -33,9 +33,9 @@ func (f *trackerFarm) unpack(name string) {
 	}
 }
 
-// TestATrackerGoesOnFromOldFiles opens files of the first tracker with each schema. They contain a finished job and
+// TestTrackerGoesOnFromOldFiles opens files of the first tracker with each schema. They contain a finished job and
 // an open one with a batch waiting for a builder and a half-measured batch, whose runner never returns.
-func TestATrackerGoesOnFromOldFiles(t *testing.T) {
+func TestTrackerGoesOnFromOldFiles(t *testing.T) {
 	for schema := 1; schema <= bolt.SchemaVersion; schema++ {
 		t.Run(strconv.Itoa(schema), func(t *testing.T) { goesOn(t, fmt.Sprintf("schema-%d.db.gz", schema)) })
 	}

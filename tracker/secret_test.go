@@ -50,7 +50,7 @@ func TestSessionsAreVisibleToTheirAgentOnly(t *testing.T) {
 	}
 }
 
-func TestTheAuditLogTellsNoSession(t *testing.T) {
+func TestAuditLogTellsNoSession(t *testing.T) {
 	c := newClosed(t, false)
 	session, err := c.join("anna", "board")
 	c.check(err)

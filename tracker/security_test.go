@@ -259,7 +259,7 @@ func TestUnauthenticatedCallersAreRefused(t *testing.T) {
 	wantCode(t, "a good token", list(once), codes.OK, "")
 }
 
-func TestAJobBelongsToWhoSubmittedIt(t *testing.T) {
+func TestJobBelongsToWhoSubmittedIt(t *testing.T) {
 	c := newClosed(t, false)
 	job, err := c.submit("alice", "one")
 	c.check(err)
@@ -284,7 +284,7 @@ func TestAJobBelongsToWhoSubmittedIt(t *testing.T) {
 	wantCode(t, "its owner who does so again", remove("bob"), codes.OK, "")
 }
 
-func TestASessionBelongsToWhoJoined(t *testing.T) {
+func TestSessionBelongsToWhoJoined(t *testing.T) {
 	c := newClosed(t, false)
 	session, err := c.join("anna", "board")
 	c.check(err)
@@ -340,7 +340,7 @@ func TestASessionBelongsToWhoJoined(t *testing.T) {
 	wantCode(t, "the name of an agent that left", err, codes.OK, "")
 }
 
-func TestARevokedTokenEndsItsStreams(t *testing.T) {
+func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	c := newClosed(t, false)
 	job, err := c.submit("alice", "one")
 	c.check(err)
@@ -357,7 +357,7 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 	wantCode(t, "the next call", c.cancel("bob", job.GetId()), codes.Unauthenticated, "")
 }
 
-func TestARevokedTokenGetsNoWorkItWaitedFor(t *testing.T) {
+func TestRevokedTokenGetsNoWorkItWaitedFor(t *testing.T) {
 	c := newClosed(t, false)
 	session, err := c.join("anna", "tuner")
 	c.check(err)
@@ -374,7 +374,7 @@ func TestARevokedTokenGetsNoWorkItWaitedFor(t *testing.T) {
 	wantCode(t, "LeaseWork", <-work, codes.Unauthenticated, "the token is not known")
 }
 
-func TestATokenIsReplacedWithoutAPause(t *testing.T) {
+func TestTokenIsReplacedWithoutAPause(t *testing.T) {
 	c := newClosed(t, false)
 	conn := c.as("alice")
 	list := func() error {
@@ -392,7 +392,7 @@ func TestATokenIsReplacedWithoutAPause(t *testing.T) {
 	wantCode(t, "on the same connection, the second token", list(), codes.OK, "")
 }
 
-func TestACertificateStandsInForAToken(t *testing.T) {
+func TestCertificateStandsInForAToken(t *testing.T) {
 	c := newClosed(t, true)
 	carl := certs.Proof{TLS: certs.ClientConfig{CA: c.path("ca.crt"), Cert: c.path("carl.crt"), Key: c.path("carl.key")}}
 	conn := c.by(carl)
@@ -430,7 +430,7 @@ func (c *closed) entries() (out []access.AuditEntry) {
 	return out
 }
 
-func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
+func TestAuditLogTellsWhoDidWhat(t *testing.T) {
 	c := newClosed(t, false)
 	job, err := c.submit("alice", "one")
 	c.check(err)
@@ -490,9 +490,9 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	}
 }
 
-// TestTheAuditLogTellsWhatBecameOfAPrivateJob is a regression test: the log reported that a user deleted another's
+// TestAuditLogTellsWhatBecameOfAPrivateJob is a regression test: the log reported that a user deleted another's
 // private job, although the job was not deleted.
-func TestTheAuditLogTellsWhatBecameOfAPrivateJob(t *testing.T) {
+func TestAuditLogTellsWhatBecameOfAPrivateJob(t *testing.T) {
 	c := newClosed(t, false)
 	s := spec("conv")
 	s.Private = true

@@ -248,9 +248,9 @@ func (c *closedRivals) certificates() {
 	}
 }
 
-// TestACallForAShardWhoseTrackerStandsStillSaysSo suspends one tracker. Requests at the other one for its shard must
+// TestCallForAShardWhoseTrackerStandsStillSaysSo suspends one tracker. Requests at the other one for its shard must
 // fail with a one-line explanation until the shard is taken over.
-func TestACallForAShardWhoseTrackerStandsStillSaysSo(t *testing.T) {
+func TestCallForAShardWhoseTrackerStandsStillSaysSo(t *testing.T) {
 	t.Parallel() // mostly waits
 	c := newClosedRivals(t)
 	owner := ownerOf(c.shards(c.b)[0])

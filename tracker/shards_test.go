@@ -123,9 +123,9 @@ func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
 	}
 }
 
-// TestAnUploadReachesAllShardsThoughATrackerIsStopped checks that a file uploaded before its job's shard is known
+// TestUploadReachesAllShardsThoughATrackerIsStopped checks that a file uploaded before its job's shard is known
 // reaches all shards. If a tracker is stopped meanwhile, its successor receives the file later.
-func TestAnUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
+func TestUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
 	t.Parallel() // mostly waits
 	a, b := newRivals(t)
 	conn, err := agent.Dial(b.address() + "," + a.address())
@@ -165,9 +165,9 @@ func TestAnUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
 	}
 }
 
-// TestATrackerOfShardsOutlivesADatabaseThatRefusesIt is a regression test: a standby for a shard exited and dropped
+// TestTrackerOfShardsOutlivesADatabaseThatRefusesIt is a regression test: a standby for a shard exited and dropped
 // its own shards if the database went away during a takeover.
-func TestATrackerOfShardsOutlivesADatabaseThatRefusesIt(t *testing.T) {
+func TestTrackerOfShardsOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	t.Parallel() // mostly waits
 	a, b := newRivals(t)
 	tried, allow := refuseTakeovers(t, b.database)
@@ -287,8 +287,8 @@ func (r *rival) refusesShards() {
 	}
 }
 
-// TestAPageShowsTheJobOfAnotherTracker checks that pages show jobs of other trackers as stored.
-func TestAPageShowsTheJobOfAnotherTracker(t *testing.T) {
+// TestPageShowsTheJobOfAnotherTracker checks that pages show jobs of other trackers as stored.
+func TestPageShowsTheJobOfAnotherTracker(t *testing.T) {
 	address := pgserver.DatabaseForTest(t)
 	open := func(shard int) *tracker.Tracker {
 		t.Helper()

@@ -44,9 +44,9 @@ func manyToolchains(name string, n int) *tilthv1.AgentSpec {
 	return s
 }
 
-// TestAnAgentOffersABoundedNumberOfClasses is a regression test: one Join with 120,000 toolchains held the lock for
+// TestAgentOffersABoundedNumberOfClasses is a regression test: one Join with 120,000 toolchains held the lock for
 // 17 s, and again at each start.
-func TestAnAgentOffersABoundedNumberOfClasses(t *testing.T) {
+func TestAgentOffersABoundedNumberOfClasses(t *testing.T) {
 	f := newFarm(t, tracker.Config{Limits: state.Limits{Classes: 600}})
 	join := func(s *tilthv1.AgentSpec) error {
 		_, err := f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: s})
@@ -69,9 +69,9 @@ func TestAnAgentOffersABoundedNumberOfClasses(t *testing.T) {
 	}
 }
 
-// TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed is a regression test: twenty oversized agents created a file
+// TestFileWithAgentsThatAreTooLargeIsRecoveredAndListed is a regression test: twenty oversized agents created a file
 // of 1.6 GB and broke all listings.
-func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
+func TestFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	large := agentSpec("large", tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	large.Labels = map[string]string{"rack": strings.Repeat("x", 8<<20)}

@@ -169,9 +169,9 @@ func (r *rival) until(what string, is func(error) bool) {
 	}
 }
 
-// TestAJobGoesOnWithTheTrackerThatTakesOver kills one of two trackers and stops the other during a job. Each time the
+// TestJobGoesOnWithTheTrackerThatTakesOver kills one of two trackers and stops the other during a job. Each time the
 // standby takes over, and agents that know both addresses finish the job. No trial may be lost or repeated.
-func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
+func TestJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 	t.Parallel() // mostly waits
 	a, b, _ := servingAndStandingBy(t)
 	conn, err := agent.Dial(b.address() + "," + a.address())
@@ -269,9 +269,9 @@ func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow 
 	return tried, func() { do("DROP TRIGGER refuse ON tilth.tracker") }
 }
 
-// TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt is a regression test: a standby exited if its database went
+// TestTrackerThatStandsByOutlivesADatabaseThatRefusesIt is a regression test: a standby exited if its database went
 // away during the takeover.
-func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
+func TestTrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	t.Parallel() // mostly waits
 	a, b, database := servingAndStandingBy(t)
 	tried, allow := refuseTakeovers(t, database)
@@ -282,9 +282,9 @@ func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	b.serves()
 }
 
-// TestATrackerThatStartsBeforeItsDatabaseWaitsForIt is a regression test: a tracker exited if its database was
+// TestTrackerThatStartsBeforeItsDatabaseWaitsForIt is a regression test: a tracker exited if its database was
 // unavailable at the start.
-func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
+func TestTrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
 	for name, shards := range map[string]int{"alone": 1, "of several shards": someShards} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // mostly waits

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-func TestAJobGoesThroughTheFarm(t *testing.T) {
+func TestJobGoesThroughTheFarm(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv", "pool"))
 	tuner := f.mustLease(f.tuner())
@@ -125,7 +125,7 @@ func TestCallsRepeatedAfterTheyTookEffectChangeNothing(t *testing.T) {
 	}
 }
 
-func TestAReportUnderAStaleLeaseIsRefused(t *testing.T) {
+func TestReportUnderAStaleLeaseIsRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv"))
 	tuner := f.mustLease(f.tuner())
@@ -169,7 +169,7 @@ func TestAReportUnderAStaleLeaseIsRefused(t *testing.T) {
 	}
 }
 
-func TestARunnerThatDiesMidwayLeavesOnlyTheRest(t *testing.T) {
+func TestRunnerThatDiesMidwayLeavesOnlyTheRest(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))
 	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a", "b", "c")
@@ -182,7 +182,7 @@ func TestARunnerThatDiesMidwayLeavesOnlyTheRest(t *testing.T) {
 	}
 }
 
-func TestABatchThatTheFarmFailsRepeatedlyBecomesADeadLetter(t *testing.T) {
+func TestBatchThatTheFarmFailsRepeatedlyBecomesADeadLetter(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv"))
 	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a", "b")
@@ -214,7 +214,7 @@ func TestABatchThatTheFarmFailsRepeatedlyBecomesADeadLetter(t *testing.T) {
 	}
 }
 
-func TestAJobWhoseTunersKeepDyingFails(t *testing.T) {
+func TestJobWhoseTunersKeepDyingFails(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv"))
 	for range 3 {
@@ -334,7 +334,7 @@ func TestWorkGoesOnlyToAgentsThatOfferWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestALongPollIsAnsweredWhenWorkComes(t *testing.T) {
+func TestLongPollIsAnsweredWhenWorkComes(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	session := f.tuner()
 	answers := make(chan *tilthv1.LeaseWorkResponse, 1)
@@ -348,7 +348,7 @@ func TestALongPollIsAnsweredWhenWorkComes(t *testing.T) {
 	}
 }
 
-func TestAVoidSessionIsTold(t *testing.T) {
+func TestVoidSessionIsTold(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	old := f.tuner()
 	waiting := make(chan error, 1)

@@ -80,7 +80,7 @@ func TestTunersAreSharedByTurns(t *testing.T) {
 	}
 }
 
-func TestATurnFromBeforeARestartEndsToo(t *testing.T) {
+func TestTurnFromBeforeARestartEndsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimedAs(t, tracker.Config{SearchTurn: time.Minute})
 		defer func() { f.stop() }()

@@ -37,8 +37,8 @@ func (f *trackerFarm) wantWait(id string, reason tilthv1.WaitReason, nothingCanR
 
 const nothing = tilthv1.WaitReason_WAIT_REASON_UNSPECIFIED
 
-// TestAJobSaysWhyItWaits checks the reason, its explanation, the time limit and the remedy of every kind of wait.
-func TestAJobSaysWhyItWaits(t *testing.T) {
+// TestJobSaysWhyItWaits checks the reason, its explanation, the time limit and the remedy of every kind of wait.
+func TestJobSaysWhyItWaits(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	j := f.submit("r1", spec("conv"))
 	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, true, "no device of class x86 is joined: start one with 'tilth runner'")
@@ -76,7 +76,7 @@ func TestAJobSaysWhyItWaits(t *testing.T) {
 	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_SILENT, true, "builder is silent since")
 }
 
-func TestAJobSaysThatItsDeviceIsInQuarantine(t *testing.T) {
+func TestJobSaysThatItsDeviceIsInQuarantine(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	j := f.measurable("r1")
 	spare := f.spare()
@@ -89,8 +89,8 @@ func TestAJobSaysThatItsDeviceIsInQuarantine(t *testing.T) {
 		"20.0 % slower than its reference", "'tilth devices show runner'")
 }
 
-// TestAJobSaysBehindWhomItWaits covers jobs of the same owner and of others.
-func TestAJobSaysBehindWhomItWaits(t *testing.T) {
+// TestJobSaysBehindWhomItWaits covers jobs of the same owner and of others.
+func TestJobSaysBehindWhomItWaits(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.runner()
 	f.builder()
@@ -108,8 +108,8 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 		"queued for a tuner with random at position 3 of 3: in progress are 1 of ci; ahead of it are 2 of ana")
 }
 
-// TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices covers builds held up by another job's artifacts.
-func TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
+// TestJobSaysThatItsOwnerHasTooMuchWaitingForDevices covers builds held up by another job's artifacts.
+func TestJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{Owners: map[string]policy.Share{"ana": {ArtifactBytes: 10}}}})
 	f.runner()
 	builder := f.builder()
@@ -125,8 +125,8 @@ func TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
 	f.wantWait(second, tilthv1.WaitReason_WAIT_REASON_QUOTA, false, `owner "ana" has 34 bytes of artifacts waiting for devices, and may have 10`)
 }
 
-// TestAJobSaysWhenWhatFailedIsTriedAgain also covers cooldowns of all agents for the job.
-func TestAJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
+// TestJobSaysWhenWhatFailedIsTriedAgain also covers cooldowns of all agents for the job.
+func TestJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -147,8 +147,8 @@ func TestAJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestTheFarmSaysBeforehandWhatAJobWouldWaitFor checks the answer for a job that is not submitted.
-func TestTheFarmSaysBeforehandWhatAJobWouldWaitFor(t *testing.T) {
+// TestFarmSaysBeforehandWhatAJobWouldWaitFor checks the answer for a job that is not submitted.
+func TestFarmSaysBeforehandWhatAJobWouldWaitFor(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	check := func(req *tilthv1.CheckFarmRequest) tilthv1.WaitReason {
 		t.Helper()
@@ -193,8 +193,8 @@ func TestMetricsCountJobsByWhatTheyWaitFor(t *testing.T) {
 	}
 }
 
-// TestThePageShowsACordonedDeviceAsCordoned also checks that the page explains why a job waits.
-func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
+// TestPageShowsACordonedDeviceAsCordoned also checks that the page explains why a job waits.
+func TestPageShowsACordonedDeviceAsCordoned(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry})
 	f.measurable("r1")

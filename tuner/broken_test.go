@@ -14,7 +14,7 @@ type panicking struct{}
 func (panicking) Propose(int) []Candidate { panic("no such knob") }
 func (panicking) Observe(Trial)           {}
 
-func TestABugInASearchCostsTheJobAndNotTheTuner(t *testing.T) {
+func TestBugInASearchCostsTheJobAndNotTheTuner(t *testing.T) {
 	r := &round{Handler: NewHandler(Config{}), job: &job{budget: &tilthv1.Budget{}, scheduler: scheduler{tasks: []*task{newTask(0, panicking{}, 1, known{})}}}}
 	_, err := r.search(t.Context())
 	var broken *brokenSearch

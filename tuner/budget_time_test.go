@@ -14,8 +14,8 @@ func timed(limit time.Duration) *tilthv1.JobSpec {
 	return &tilthv1.JobSpec{Budget: &tilthv1.Budget{Time: durationpb.New(limit)}}
 }
 
-// TestTheTrackersClockDecidesOverABudget regardless of the local clock and of time in which no agent can work.
-func TestTheTrackersClockDecidesOverABudget(t *testing.T) {
+// TestTrackersClockDecidesOverABudget regardless of the local clock and of time in which no agent can work.
+func TestTrackersClockDecidesOverABudget(t *testing.T) {
 	b := newBudgetTime(&tilthv1.SearchWork{
 		Job: &tilthv1.Job{Spec: timed(time.Minute), StartedAt: timestamppb.New(time.Now().Add(-time.Hour))}, TimeLeft: durationpb.New(40 * time.Second),
 	})

@@ -7,8 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestASearchSeesEnergyAsTime converts energy to time at the power of a task's first candidate.
-func TestASearchSeesEnergyAsTime(t *testing.T) {
+// TestSearchSeesEnergyAsTime converts energy to time at the power of a task's first candidate.
+func TestSearchSeesEnergyAsTime(t *testing.T) {
 	made := func(seconds, joules float64) *tilthv1.Measurement {
 		return &tilthv1.Measurement{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, LatencySeconds: seconds, EnergyJoules: joules,
 			Interval: &tilthv1.Interval{LowSeconds: seconds / 2, HighSeconds: 2 * seconds, Level: 0.9}}

@@ -202,7 +202,7 @@ const (
 	runnerKind  = tilthv1.AgentKind_AGENT_KIND_RUNNER
 )
 
-func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
+func TestJobSpendsItsTrialsAndEnds(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
@@ -251,7 +251,7 @@ func TestEachTaskGetsOneTrialFirstInTheOrderOfItsShare(t *testing.T) {
 	}
 }
 
-func TestABatchReportsItsSearchTime(t *testing.T) {
+func TestBatchReportsItsSearchTime(t *testing.T) {
 	f := newFarm(t)
 	f.start("tuner", tunerKind, f.tuner())
 	job := f.submit(&tilthv1.Budget{Trials: 4}, kerneltest.Product(t, 64, 64, 64))
@@ -288,7 +288,7 @@ func TestAnotherTunerContinuesTheJob(t *testing.T) {
 	}
 }
 
-func TestAPausedJobContinues(t *testing.T) {
+func TestPausedJobContinues(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
@@ -308,7 +308,7 @@ func TestAPausedJobContinues(t *testing.T) {
 	}
 }
 
-func TestAJobWhoseCandidatesAllFailReportsTheReason(t *testing.T) {
+func TestJobWhoseCandidatesAllFailReportsTheReason(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(wrong))
@@ -322,9 +322,9 @@ func TestAJobWhoseCandidatesAllFailReportsTheReason(t *testing.T) {
 	}
 }
 
-// TestAJobWithoutMeasurementsReportsTheReason is a regression test: such a job ended as done, because its trials
+// TestJobWithoutMeasurementsReportsTheReason is a regression test: such a job ended as done, because its trials
 // were spent, and suggested more trials.
-func TestAJobWithoutMeasurementsReportsTheReason(t *testing.T) {
+func TestJobWithoutMeasurementsReportsTheReason(t *testing.T) {
 	f := newFarm(t, func(c *tracker.Config) { c.MaxAttempts = 1 })
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, agent.HandlerFunc(func(ctx context.Context, w *tilthv1.LeaseWorkResponse) error {
@@ -341,7 +341,7 @@ func TestAJobWithoutMeasurementsReportsTheReason(t *testing.T) {
 	}
 }
 
-func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
+func TestJobEndsWhenItsTimeIsSpent(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, agent.HandlerFunc(func(ctx context.Context, _ *tilthv1.LeaseWorkResponse) error {
@@ -355,8 +355,8 @@ func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
 	}
 }
 
-// TestAJobWhoseTimeGoesByWaitingForTheMachineEnds simulates another process that times continuously.
-func TestAJobWhoseTimeGoesByWaitingForTheMachineEnds(t *testing.T) {
+// TestJobWhoseTimeGoesByWaitingForTheMachineEnds simulates another process that times continuously.
+func TestJobWhoseTimeGoesByWaitingForTheMachineEnds(t *testing.T) {
 	f := newFarm(t)
 	busy := func(ctx context.Context) (func(), error) {
 		<-ctx.Done()
@@ -371,9 +371,9 @@ func TestAJobWhoseTimeGoesByWaitingForTheMachineEnds(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatWasTunedIsOnlyConfirmed covers a second job on the same tracker, with and without the use of
+// TestWorkloadThatWasTunedIsOnlyConfirmed covers a second job on the same tracker, with and without the use of
 // earlier records.
-func TestAWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
+func TestWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))

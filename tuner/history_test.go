@@ -27,8 +27,8 @@ func (a *ahead) Invoke(ctx context.Context, method string, args, reply any, opts
 	return a.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
-// TestATunerRereadsAReplacedHistory is a regression test: the job failed with an error about the tuner's proposals.
-func TestATunerRereadsAReplacedHistory(t *testing.T) {
+// TestTunerRereadsAReplacedHistory is a regression test: the job failed with an error about the tuner's proposals.
+func TestTunerRereadsAReplacedHistory(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))

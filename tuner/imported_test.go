@@ -10,7 +10,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-func TestASearchBeginsWithAnImportedPoint(t *testing.T) {
+func TestSearchBeginsWithAnImportedPoint(t *testing.T) {
 	s := spaceOf(t, kerneltest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
 	var points []searchspace.Point
 	var texts []string

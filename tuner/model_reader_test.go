@@ -55,9 +55,9 @@ func (f *farm) model(name string) (id string, lease *tilthv1.LeaseWorkResponse) 
 	return submitted.GetJob().GetId(), work
 }
 
-// TestATunerReportsTheTasksOrTheFailureOfAModel covers tasks, an unsuitable model, and a model that the tuner could
+// TestTunerReportsTheTasksOrTheFailureOfAModel covers tasks, an unsuitable model, and a model that the tuner could
 // not read.
-func TestATunerReportsTheTasksOrTheFailureOfAModel(t *testing.T) {
+func TestTunerReportsTheTasksOrTheFailureOfAModel(t *testing.T) {
 	for name, c := range map[string]struct {
 		read  reads
 		state tilthv1.JobState
@@ -105,7 +105,7 @@ func conv(of string) *tilthv1.ReportModelRequest {
 	}
 }
 
-func TestATunerThatReadsNoModelsSaysSo(t *testing.T) {
+func TestTunerThatReadsNoModelsSaysSo(t *testing.T) {
 	err := NewHandler(Config{}).Handle(t.Context(), &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Model{Model: &tilthv1.ModelWork{}}})
 	if err == nil || !strings.Contains(err.Error(), "which this tuner does not") {
 		t.Errorf("got %v", err)

@@ -36,7 +36,7 @@ func TestRankingCountsPairsOfABatch(t *testing.T) {
 	}
 }
 
-func TestTheRankingOfALearnerIsReported(t *testing.T) {
+func TestRankingOfALearnerIsReported(t *testing.T) {
 	var pairs int
 	s := spaceOf(t, kerneltest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 	search, err := NewSearch(s, nil, Options{Seed: 1, Ranked: func(right, wrong int) { pairs += right + wrong }})

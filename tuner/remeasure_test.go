@@ -51,10 +51,10 @@ func (c *changing) calibrate(ctx context.Context, session string, n int, seconds
 	return nil
 }
 
-// TestTheBestOfADeviceThatChangedIsMeasuredAgain uses a first candidate with a lucky measurement. It must lose its
+// TestBestOfADeviceThatChangedIsMeasuredAgain uses a first candidate with a lucky measurement. It must lose its
 // place long before the finalists' race, and the records of its second measurement must have the reason. The
 // remeasurement counts against the job's trials.
-func TestTheBestOfADeviceThatChangedIsMeasuredAgain(t *testing.T) {
+func TestBestOfADeviceThatChangedIsMeasuredAgain(t *testing.T) {
 	f := newFarm(t)
 	w := &twice{seen: map[string]bool{}}
 	device := &changing{farm: f, after: 2}

@@ -45,7 +45,7 @@ func TestHeavyTasksGetMoreTrials(t *testing.T) {
 	}
 }
 
-func TestTheTaskThatStillGetsFasterIsChosen(t *testing.T) {
+func TestTaskThatStillGetsFasterIsChosen(t *testing.T) {
 	flat, falling := steady(1, 1e-3, 64), newTask(1, nil, 1, known{})
 	latency := 3e-3
 	falling.try(64, func() *tilthv1.Measurement {
@@ -57,7 +57,7 @@ func TestTheTaskThatStillGetsFasterIsChosen(t *testing.T) {
 	}
 }
 
-func TestATaskAtTheMachinesLimitYields(t *testing.T) {
+func TestTaskAtTheMachinesLimitYields(t *testing.T) {
 	done, open := steady(1, 1e-3, 16), steady(1, 1e-3, 16)
 	done.limit, open.limit = 0.98e-3, 0.3e-3
 	if s := (&scheduler{tasks: []*task{done, open}}); s.next() != open {
@@ -65,7 +65,7 @@ func TestATaskAtTheMachinesLimitYields(t *testing.T) {
 	}
 }
 
-func TestATaskConverges(t *testing.T) {
+func TestTaskConverges(t *testing.T) {
 	stuck := steady(1, 1e-3, patience+1)
 	if s := (&scheduler{tasks: []*task{stuck}}); !stuck.converged() || s.next() != nil {
 		t.Error("it is still tried")
@@ -78,8 +78,8 @@ func TestATaskConverges(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatIsKnownIsOnlyConfirmed checks that trials of earlier jobs without progress count.
-func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
+// TestWorkloadThatIsKnownIsOnlyConfirmed checks that trials of earlier jobs without progress count.
+func TestWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
 	latencies := []float64{2e-3, 0, 1e-3}
 	for range 2 * patience {
 		latencies = append(latencies, 1.1e-3)
@@ -112,7 +112,7 @@ func TestUnconfirmedWorkloadsAreTunedAgain(t *testing.T) {
 	}
 }
 
-func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
+func TestTaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
 	bad, good := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
 	s := &scheduler{tasks: []*task{bad, good}}
 	latency := 1.0
@@ -131,7 +131,7 @@ func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
 	}
 }
 
-func TestATaskWaitsForItsFirstResults(t *testing.T) {
+func TestTaskWaitsForItsFirstResults(t *testing.T) {
 	pending, measured := newTask(0, nil, 100, known{}), steady(1, 1e-6, 16)
 	pending.proposed = 16
 	if s := (&scheduler{tasks: []*task{pending, measured}}); s.next() != measured {
@@ -151,7 +151,7 @@ func TestFailuresAreReportedByClass(t *testing.T) {
 	}
 }
 
-func TestAJobWithoutProgressStopsEarly(t *testing.T) {
+func TestJobWithoutProgressStopsEarly(t *testing.T) {
 	j := &job{budget: &tilthv1.Budget{EarlyStop: 10}, scheduler: scheduler{tasks: []*task{newTask(0, nil, 1, known{})}}}
 	for k := range 12 {
 		if j.stopped() != (k > 10) {

@@ -71,7 +71,7 @@ func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
 	}
 }
 
-func TestASmallSpaceIsExhausted(t *testing.T) {
+func TestSmallSpaceIsExhausted(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			search, _ := newTestSearch(t, name, kerneltest.Product(t, 1, int64(quickOr(1, 2)), 16))
@@ -90,7 +90,7 @@ func TestASmallSpaceIsExhausted(t *testing.T) {
 	}
 }
 
-func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
+func TestResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 	for _, name := range []string{"gbdt", "ga", "random"} {
 		t.Run(name, func(t *testing.T) {
 			w := kerneltest.Product(t, 128, 64, 128)
@@ -201,8 +201,8 @@ func TestUnknownAlgorithm(t *testing.T) {
 	}
 }
 
-// TestASpaceOfOnePointHasOneCandidate also covers a workload without arithmetic, whose space is hardly larger.
-func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
+// TestSpaceOfOnePointHasOneCandidate also covers a workload without arithmetic, whose space is hardly larger.
+func TestSpaceOfOnePointHasOneCandidate(t *testing.T) {
 	whole := spaceOf(t, kerneltest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 	only := map[string][]int64{}
 	for k, v := range whole.Default() {
@@ -256,8 +256,8 @@ func TestEverythingFails(t *testing.T) {
 	}
 }
 
-// TestASearchWithAPastIsResumedAlike interleaves trials of other tasks, in the order of the job's events.
-func TestASearchWithAPastIsResumedAlike(t *testing.T) {
+// TestSearchWithAPastIsResumedAlike interleaves trials of other tasks, in the order of the job's events.
+func TestSearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
 	spaces := []*searchspace.Space{spaceOf(t, kerneltest.Product(t, 96, 64, 128), m, schedule.Default), spaceOf(t, kerneltest.Product(t, 31, 77, 80), m, schedule.Default)}
 	earlier := func() *transfer.History {
@@ -301,9 +301,9 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	}
 }
 
-// TestASearchGoesOnFromAnOlderSpace checks that the fastest earlier candidates are measured again. Others count as
+// TestSearchGoesOnFromAnOlderSpace checks that the fastest earlier candidates are measured again. Others count as
 // trials if they still give the measured schedule, and may be proposed otherwise.
-func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
+func TestSearchGoesOnFromAnOlderSpace(t *testing.T) {
 	s := spaceOf(t, kerneltest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
 	task := &transfer.Task{Workload: s.Workload, Target: s.Target}
 	digests := map[string]bool{}

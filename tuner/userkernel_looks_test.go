@@ -43,9 +43,9 @@ func productSpace(t *testing.T) *searchspace.Space {
 	return spaceOf(t, kerneltest.Product(t, 16, 32, 64), on, schedule.Default)
 }
 
-// TestAJobLooksForLegalChoicesWithinABudget checks the number of evaluations for unsatisfiable conditions. Apart from
+// TestJobLooksForLegalChoicesWithinABudget checks the number of evaluations for unsatisfiable conditions. Apart from
 // each kernel's default, it is independent of the numbers of kernels and tasks.
-func TestAJobLooksForLegalChoicesWithinABudget(t *testing.T) {
+func TestJobLooksForLegalChoicesWithinABudget(t *testing.T) {
 	const kernels, tasks = 16, 20
 	a, err := NewKernelAdder(never(t, kernels), schedule.Default)
 	if err != nil {

@@ -46,9 +46,9 @@ func add(t *testing.T, base *searchspace.Space, numerics schedule.Numerics, kern
 	return a.Add(t.Context(), base)
 }
 
-// TestAKernelJoinsTheSpaceBesideItsSchedules checks that the default is unchanged, that the kernel's first legal
+// TestKernelJoinsTheSpaceBesideItsSchedules checks that the default is unchanged, that the kernel's first legal
 // choice is the last default, and that its points can only be parsed in this space.
-func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
+func TestKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
 	w, on := kerneltest.Product(t, 16, 32, 64), machine(t, 1)
 	base, err := registry.Space(w, on, schedule.Default)
 	if err != nil {

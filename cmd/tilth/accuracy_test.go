@@ -75,9 +75,9 @@ func (c *checked) refused(flags ...string) string {
 	return said
 }
 
-// TestTheErrorOfAPackageIsMeasured checks that the error is printed and stored. Fast numerics lose as many digits of
+// TestErrorOfAPackageIsMeasured checks that the error is printed and stored. Fast numerics lose as many digits of
 // float32 as bfloat16 or float16 lack, and strict numerics lose none. The same holds on processors.
-func TestTheErrorOfAPackageIsMeasured(t *testing.T) {
+func TestErrorOfAPackageIsMeasured(t *testing.T) {
 	c := newChecked(t)
 	for _, x := range []struct {
 		numerics string
@@ -116,7 +116,7 @@ func TestTheErrorOfAPackageIsMeasured(t *testing.T) {
 	}
 }
 
-func TestAPackageWithTooLargeAnErrorIsRefused(t *testing.T) {
+func TestPackageWithTooLargeAnErrorIsRefused(t *testing.T) {
 	c := newChecked(t)
 	said := c.refused("--numerics", "fast", "--max-error", "1e-6")
 	for _, part := range []string{`output "out" differs from that of strict numerics by `, "--max-error allows 1e-06", "--numerics"} {

@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 )
 
-// TestAFarmTunesForAnEmulatedBoard compiles a package with the board's measurements. The package must compute the
+// TestFarmTunesForAnEmulatedBoard compiles a package with the board's measurements. The package must compute the
 // same on the board as one for this machine does here. 'make farm-boards' also emulates the runners.
-func TestAFarmTunesForAnEmulatedBoard(t *testing.T) {
+func TestFarmTunesForAnEmulatedBoard(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes that measures under an emulator")
 	}

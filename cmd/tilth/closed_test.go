@@ -95,7 +95,7 @@ func (p *process) mustFail(want string) {
 	}
 }
 
-func TestAClosedFarmAuthenticatesCallers(t *testing.T) {
+func TestClosedFarmAuthenticatesCallers(t *testing.T) {
 	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

@@ -159,7 +159,7 @@ const dropIn = "tilth-tracker.service.d/postgres.conf"
 
 var storeVariable = regexp.MustCompile(`(?m)^Environment=TILTH_STORE=(.*)$`)
 
-func TestTheDropInNamesADatabase(t *testing.T) {
+func TestDropInNamesADatabase(t *testing.T) {
 	m := storeVariable.FindSubmatch(readFile(t, "deploy", "systemd", dropIn))
 	if m == nil {
 		t.Fatal("it sets no TILTH_STORE")
@@ -171,8 +171,8 @@ func TestTheDropInNamesADatabase(t *testing.T) {
 
 var storeFlag = regexp.MustCompile(`--(?:data|records)[ =](/var/lib/[\w./-]+)`)
 
-// TestTheTrackersFolderIsTheSameEverywhere checks that all deployments use the documented folder.
-func TestTheTrackersFolderIsTheSameEverywhere(t *testing.T) {
+// TestTrackersFolderIsTheSameEverywhere checks that all deployments use the documented folder.
+func TestTrackersFolderIsTheSameEverywhere(t *testing.T) {
 	const folder = "/var/lib/tilth/tracker"
 	named := slices.Concat(composeCommands(t), kubernetesCommands(t), systemdCommands(t))
 	documents, err := filepath.Glob("../../docs/*.md")
@@ -291,8 +291,8 @@ func TestUnitsPassSystemdsOwnCheck(t *testing.T) {
 
 var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build -tags static .* -o) /out/tilth (\./cmd/tilth)$`)
 
-// TestTheImagesProgramIsStatic checks that the program has no dependencies, because the image contains nothing else.
-func TestTheImagesProgramIsStatic(t *testing.T) {
+// TestImagesProgramIsStatic checks that the program has no dependencies, because the image contains nothing else.
+func TestImagesProgramIsStatic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the program with other tags")
 	}

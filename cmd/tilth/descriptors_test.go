@@ -42,9 +42,9 @@ func (f *farmUnderTest) startWithin(files int) (log func() string) {
 	}
 }
 
-// TestATrackerWithoutDescriptors checks that a tracker with a low limit on open files keeps connections for its
+// TestTrackerWithoutDescriptors checks that a tracker with a low limit on open files keeps connections for its
 // operators, and that a lack of descriptors reaches the log, the health and the caller.
-func TestATrackerWithoutDescriptors(t *testing.T) {
+func TestTrackerWithoutDescriptors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := newFarmUnderTest(t)
@@ -127,8 +127,8 @@ func TestATrackerWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// TestATrackerRefusesAHopelessLimit checks the error of a tracker that could not even open its files.
-func TestATrackerRefusesAHopelessLimit(t *testing.T) {
+// TestTrackerRefusesAHopelessLimit checks the error of a tracker that could not even open its files.
+func TestTrackerRefusesAHopelessLimit(t *testing.T) {
 	f := newFarmUnderTest(t)
 	log := f.startWithin(64)
 	if err := f.running["tracker"].Wait(); err == nil || !strings.Contains(log(), "a tracker needs at least 128") || !strings.Contains(log(), "LimitNOFILE") {

@@ -76,8 +76,8 @@ func TestDevicesAreCordonedDrainedAndShown(t *testing.T) {
 	}
 }
 
-// TestARunnersDeviceIsCalibratedAndShown runs the real kernels when the runner joins.
-func TestARunnersDeviceIsCalibratedAndShown(t *testing.T) {
+// TestRunnersDeviceIsCalibratedAndShown runs the real kernels when the runner joins.
+func TestRunnersDeviceIsCalibratedAndShown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startDevice(t)
@@ -129,7 +129,7 @@ func TestDeviceCooldownIsShown(t *testing.T) {
 	})
 }
 
-func TestAnOutageIsShownWithTheDevices(t *testing.T) {
+func TestOutageIsShownWithTheDevices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: waits until a farm of processes has been silent for 15 s")
 	}
@@ -166,7 +166,7 @@ func TestAnOutageIsShownWithTheDevices(t *testing.T) {
 	}
 }
 
-func TestADevicesMeterIsShown(t *testing.T) {
+func TestDevicesMeterIsShown(t *testing.T) {
 	row := &calibrationRow{}
 	row.surround(&tilthv1.Surroundings{Power: []*tilthv1.Power{{Meter: "powercap", Watts: 35.24}, {Meter: "ina226"}}})
 	var out strings.Builder

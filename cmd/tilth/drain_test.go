@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
-// TestAFarmIsStoppedGently stops each process of a farm in turn, like an administrator, while a client tunes. Each
+// TestFarmIsStoppedGently stops each process of a farm in turn, like an administrator, while a client tunes. Each
 // process must end by itself without failures, and the job must continue.
-func TestAFarmIsStoppedGently(t *testing.T) {
+func TestFarmIsStoppedGently(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
 	}
@@ -68,8 +68,8 @@ func (f *farmUnderTest) terminate(service string) error {
 	return c.Wait()
 }
 
-// TestASecondSignalEndsAtOnce stops an agent whose tracker does not answer, so that its shutdown would take long.
-func TestASecondSignalEndsAtOnce(t *testing.T) {
+// TestSecondSignalEndsAtOnce stops an agent whose tracker does not answer, so that its shutdown would take long.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)

@@ -77,8 +77,8 @@ func TestFarmSurvivesKills(t *testing.T) {
 	}
 }
 
-// TestATunerUsesTheCostModelItIsGiven also checks that the tuner logs it.
-func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
+// TestTunerUsesTheCostModelItIsGiven also checks that the tuner logs it.
+func TestTunerUsesTheCostModelItIsGiven(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
 	}

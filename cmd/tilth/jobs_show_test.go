@@ -55,7 +55,7 @@ func TestShowJobReportsPausesAndDeadLetters(t *testing.T) {
 	}
 }
 
-func TestAClosedJobShowsNoCandidatesInFlight(t *testing.T) {
+func TestClosedJobShowsNoCandidatesInFlight(t *testing.T) {
 	j := &tilthv1.Job{
 		Id: "job-00000001", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv"}}},
 		State: tilthv1.JobState_JOB_STATE_RUNNING, Progress: []*tilthv1.TaskProgress{{Trials: 3, Proposed: 8}},

@@ -17,9 +17,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAModelIsTunedWithoutACompilerOfTheClient checks that the job has the same tasks as with `tilth jobs submit`,
+// TestModelIsTunedWithoutACompilerOfTheClient checks that the job has the same tasks as with `tilth jobs submit`,
 // and is tuned.
-func TestAModelIsTunedWithoutACompilerOfTheClient(t *testing.T) {
+func TestModelIsTunedWithoutACompilerOfTheClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes, which tunes two jobs")
 	}

@@ -33,7 +33,7 @@ func TestNextCommandRepeatsTheLookupFlags(t *testing.T) {
 	}
 }
 
-func TestTheNextCommandIsForTheDeviceThatWasTunedFor(t *testing.T) {
+func TestNextCommandIsForTheDeviceThatWasTunedFor(t *testing.T) {
 	named, err := registry.Target("x86-64-v2", 3)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestTheNextCommandIsForTheDeviceThatWasTunedFor(t *testing.T) {
 	}
 }
 
-func TestTheNextCommandNamesTheCompilerOfTheFarm(t *testing.T) {
+func TestNextCommandNamesTheCompilerOfTheFarm(t *testing.T) {
 	bin := t.TempDir()
 	for name, version := range map[string]string{"clang-19": "clang version 19.1.7", "gcc-12": "gcc (Debian 12.2.0) 12.2.0", "gcc": "gcc (Debian 13.1.0) 13.1.0"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o700); err != nil {

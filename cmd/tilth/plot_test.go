@@ -37,7 +37,7 @@ func drawCurve(t *testing.T, c plotCurve) []byte {
 	return out.Bytes()
 }
 
-func TestACurveIsDrawnAsItWas(t *testing.T) {
+func TestCurveIsDrawnAsItWas(t *testing.T) {
 	const golden = "testdata/curve.svg"
 	got := drawCurve(t, tunedCurve())
 	if *updatePlot {
@@ -98,7 +98,7 @@ func TestAnyCurveIsWellFormed(t *testing.T) {
 	}
 }
 
-func TestACurveWithoutLatencySaysWhy(t *testing.T) {
+func TestCurveWithoutLatencySaysWhy(t *testing.T) {
 	if got := string(drawCurve(t, plotCurve{Title: "m"})); !strings.Contains(got, "no latency: some tasks have no verified candidate yet") {
 		t.Errorf("it says nothing of it:\n%s", got)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
-// TestAnExportIsNotWrittenWhileRecordsAreAddedToIt is a regression test: a concurrent sync lost its records or the
+// TestExportIsNotWrittenWhileRecordsAreAddedToIt is a regression test: a concurrent sync lost its records or the
 // export's.
-func TestAnExportIsNotWrittenWhileRecordsAreAddedToIt(t *testing.T) {
+func TestExportIsNotWrittenWhileRecordsAreAddedToIt(t *testing.T) {
 	dir := t.TempDir()
 	db, err := bolt.Open(filepath.Join(dir, "mine.db"), bolt.Options{})
 	if err == nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestARecordBeyondItsMachineIsRefused checks records whose samples agree with an impossible latency. The second
+// TestRecordBeyondItsMachineIsRefused checks records whose samples agree with an impossible latency. The second
 // record of a workload has no text, as in exports.
-func TestARecordBeyondItsMachineIsRefused(t *testing.T) {
+func TestRecordBeyondItsMachineIsRefused(t *testing.T) {
 	x, k := expr.NewInput("x", array.Float32, 512, 512), expr.NewConstant("k", array.Float32, 512, 512)
 	w, err := expr.NewWorkload([]*expr.Tensor{expr.ReduceOver("y", expr.Sum, []int64{512, 512}, []int64{512}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(x.At(i[0], r[0]), k.At(r[0], i[1]))

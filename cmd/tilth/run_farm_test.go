@@ -29,8 +29,8 @@ func (f *farmUnderTest) compiled(ctx context.Context, name string) string {
 	return pkg
 }
 
-// TestAPackageRunsOnADeviceAsItDoesHere compares outputs and reports with a local run.
-func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
+// TestPackageRunsOnADeviceAsItDoesHere compares outputs and reports with a local run.
+func TestPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startDevice(t)
@@ -78,8 +78,8 @@ func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedRunIsCancelledOnTheFarm interrupts runs that wait for a device and that have one.
-func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
+// TestInterruptedRunIsCancelledOnTheFarm interrupts runs that wait for a device and that have one.
+func TestInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
 	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -111,9 +111,9 @@ func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
 	f.tilth(ctx, "run", pkg, "--tracker", f.tracker).mustRun()
 }
 
-// TestARunEndsWithItsClient loses clients in three ways. The device must be free for another run, while the first
+// TestRunEndsWithItsClient loses clients in three ways. The device must be free for another run, while the first
 // would last for minutes.
-func TestARunEndsWithItsClient(t *testing.T) {
+func TestRunEndsWithItsClient(t *testing.T) {
 	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -232,8 +232,8 @@ func (f *farmUnderTest) seenRunning(ctx context.Context, n int) bool {
 	return running
 }
 
-// TestARunSurvivesKills kills the tracker and the runner. The job must be done exactly once.
-func TestARunSurvivesKills(t *testing.T) {
+// TestRunSurvivesKills kills the tracker and the runner. The job must be done exactly once.
+func TestRunSurvivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes, and times a package for long enough to kill them")
 	}

@@ -43,7 +43,7 @@ func onTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), bytes.ReplaceAll(shown, []byte("\r\n"), []byte("\n")), 0o600))
 }
 
-func TestADumbTerminalGetsNoEscapes(t *testing.T) {
+func TestDumbTerminalGetsNoEscapes(t *testing.T) {
 	screen, terminal, err := openTerminal(80)
 	if err != nil {
 		t.Fatal(err)

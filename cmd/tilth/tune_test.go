@@ -14,9 +14,9 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// TestAnUnwritableLogReportsTheAbandonedJob is a regression test: a client with an unwritable log abandoned its job
+// TestUnwritableLogReportsTheAbandonedJob is a regression test: a client with an unwritable log abandoned its job
 // silently.
-func TestAnUnwritableLogReportsTheAbandonedJob(t *testing.T) {
+func TestUnwritableLogReportsTheAbandonedJob(t *testing.T) {
 	why := &os.PathError{Op: "write", Path: "log", Err: syscall.ENOSPC}
 	tune := &tuneCommand{app: &app{stderr: io.Discard}, tracker: trackerFlags{addr: "board:9190"}}
 	err := tune.abandon(t.Context(), t.Context(), nil, "job-1", why)

@@ -128,9 +128,9 @@ func (f *updateFarm) runs(ctx context.Context, version, label string) {
 	})
 }
 
-// TestARunnerTakesNewerReleasesOfItsKeyAlone checks that the old program continues until a new one has joined the
+// TestRunnerTakesNewerReleasesOfItsKeyAlone checks that the old program continues until a new one has joined the
 // farm, whatever the tracker offers and however a new program fails.
-func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
+func TestRunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the program, and has a runner replace itself by six releases")
 	}

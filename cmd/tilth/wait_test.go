@@ -51,8 +51,8 @@ func TestTuneReportsALostDeviceAndResumes(t *testing.T) {
 	}
 }
 
-// TestAJobWithoutResultsFails checks that the command fails although the job is done.
-func TestAJobWithoutResultsFails(t *testing.T) {
+// TestJobWithoutResultsFails checks that the command fails although the job is done.
+func TestJobWithoutResultsFails(t *testing.T) {
 	job := &tilthv1.Job{Id: "j", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
 	finish := func(known float64) error {
 		job.Progress = []*tilthv1.TaskProgress{{KnownBestSeconds: known}}

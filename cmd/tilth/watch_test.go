@@ -12,9 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
-// TestAJobOutlivesItsClient kills the client of a farm's job. The job must continue, and a new watcher must see all
+// TestJobOutlivesItsClient kills the client of a farm's job. The job must continue, and a new watcher must see all
 // events.
-func TestAJobOutlivesItsClient(t *testing.T) {
+func TestJobOutlivesItsClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
 	}

@@ -155,8 +155,8 @@ func TestHostileDecoding(t *testing.T) {
 	}
 }
 
-// TestADoubledPastIsNotADecoder: such a past does not grow by an execution's positions.
-func TestADoubledPastIsNotADecoder(t *testing.T) {
+// TestDoubledPastIsNotADecoder: such a past does not grow by an execution's positions.
+func TestDoubledPastIsNotADecoder(t *testing.T) {
 	m := modeltest.New().Input("p", 4, 2).Node("y = Concat p p", modeltest.Int("axis", 0)).Output("y")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Min: 0, Max: 8}}})

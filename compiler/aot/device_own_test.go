@@ -68,8 +68,8 @@ func TestKernelsForACardKnowWhatTheyKept(t *testing.T) {
 	}
 }
 
-// TestAPackageForACardChecksTheLibrariesOfItsKernels uses a CPU library in place of one of the GPU's.
-func TestAPackageForACardChecksTheLibrariesOfItsKernels(t *testing.T) {
+// TestPackageForACardChecksTheLibrariesOfItsKernels uses a CPU library in place of one of the GPU's.
+func TestPackageForACardChecksTheLibrariesOfItsKernels(t *testing.T) {
 	p := single(t)
 	o, _ := deviceOptions(t, p)
 	choose(t, &o, ofCard(t, `"libraries":[{"soname":"libz.so.1","version_function":"zlibVersion","version":"0.0.1"}],`, "  extern const char *zlibVersion(void);\n  return !zlibVersion();\n"))
@@ -86,8 +86,8 @@ func TestAPackageForACardChecksTheLibrariesOfItsKernels(t *testing.T) {
 	}
 }
 
-// TestAModelSaysWhatItsKernelForACardReturns checks the error of the first call and of the recorded one.
-func TestAModelSaysWhatItsKernelForACardReturns(t *testing.T) {
+// TestModelSaysWhatItsKernelForACardReturns checks the error of the first call and of the recorded one.
+func TestModelSaysWhatItsKernelForACardReturns(t *testing.T) {
 	for call := range 2 {
 		p := single(t)
 		o, _ := deviceOptions(t, p)

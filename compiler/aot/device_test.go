@@ -122,9 +122,9 @@ func TestPackagesRunOnADevice(t *testing.T) {
 	compare(t, ran(t, p, deviceCommand(dir, driver), input.Data), want)
 }
 
-// TestAPackageRunsOnSeveralCardsOfAProcess: each GPU has its own code and memory, and the thread keeps its current
+// TestPackageRunsOnSeveralCardsOfAProcess: each GPU has its own code and memory, and the thread keeps its current
 // GPU. A GPU is released with its last open model, and may be used again.
-func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
+func TestPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
 	p := residual(t)
 	dir, driver := onDevice(t, p)
 	if err := driver.Tell("devices", 2); err != nil {
@@ -248,8 +248,8 @@ func TestPackagesHaveCubins(t *testing.T) {
 	}
 }
 
-// TestAModelThatFailsOnItsDeviceSaysSo checks for an error in place of outputs.
-func TestAModelThatFailsOnItsDeviceSaysSo(t *testing.T) {
+// TestModelThatFailsOnItsDeviceSaysSo checks for an error in place of outputs.
+func TestModelThatFailsOnItsDeviceSaysSo(t *testing.T) {
 	dir, driver := onDevice(t, residual(t))
 	if err := driver.Tell("illegal", 6); err != nil { // the second call of the first run that a user asks for
 		t.Fatal(err)

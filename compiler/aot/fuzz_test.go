@@ -110,8 +110,8 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// TestAnArchiveHasEachMemberOnce: with duplicates, the verified member would depend on the reader.
-func TestAnArchiveHasEachMemberOnce(t *testing.T) {
+// TestArchiveHasEachMemberOnce: with duplicates, the verified member would depend on the reader.
+func TestArchiveHasEachMemberOnce(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for range 2 {

@@ -49,8 +49,8 @@ func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
 	}
 }
 
-// TestAPackageIsNotOpenedWithOtherRegistersOfSVE: it would compute wrong results, or crash.
-func TestAPackageIsNotOpenedWithOtherRegistersOfSVE(t *testing.T) {
+// TestPackageIsNotOpenedWithOtherRegistersOfSVE: it would compute wrong results, or crash.
+func TestPackageIsNotOpenedWithOtherRegistersOfSVE(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
 	on, err := target.Parse("neoverse-v1", 2)
@@ -70,7 +70,7 @@ func TestAPackageIsNotOpenedWithOtherRegistersOfSVE(t *testing.T) {
 	}
 }
 
-func TestAnEmulatorThatDoesNotRunIsNamed(t *testing.T) {
+func TestEmulatorThatDoesNotRunIsNamed(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
 	o.Emulator = []string{"false"}
@@ -97,8 +97,8 @@ func TestProgramsOf32BitsHaveLittleMemory(t *testing.T) {
 	}
 }
 
-// TestAGuestEndsWithItsContext includes a guest that never answers and writes errors endlessly.
-func TestAGuestEndsWithItsContext(t *testing.T) {
+// TestGuestEndsWithItsContext includes a guest that never answers and writes errors endlessly.
+func TestGuestEndsWithItsContext(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "endless")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile :; do echo never >&2; done\n"), 0o700); err != nil {
 		t.Fatal(err)

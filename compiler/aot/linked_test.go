@@ -98,8 +98,8 @@ func TestPackageFromCPlusPlus(t *testing.T) {
 	compare(t, ran(t, p, []string{file, filepath.Join(dir, weightsName)}, input.Data), want)
 }
 
-// TestTheExampleBuildsWithCMake, and runs.
-func TestTheExampleBuildsWithCMake(t *testing.T) {
+// TestExampleBuildsWithCMake, and runs.
+func TestExampleBuildsWithCMake(t *testing.T) {
 	if _, err := exec.LookPath("cmake"); err != nil {
 		t.Fatal("cmake is not installed: run scripts/packages.sh test")
 	}
@@ -124,8 +124,8 @@ func TestTheExampleBuildsWithCMake(t *testing.T) {
 	}
 }
 
-// TestAPackageExportsItsInterfaceAlone, under the name that programs ask the dynamic linker for.
-func TestAPackageExportsItsInterfaceAlone(t *testing.T) {
+// TestPackageExportsItsInterfaceAlone, under the name that programs ask the dynamic linker for.
+func TestPackageExportsItsInterfaceAlone(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
 	for prefix, soname := range map[string]string{"": "", "resnet_18": "libresnet_18.so"} {

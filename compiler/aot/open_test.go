@@ -88,8 +88,8 @@ func TestShapesOfOutputsFromC(t *testing.T) {
 	}
 }
 
-// TestABranchThatIsNotChosenIsNotRun checks a package and its profile.
-func TestABranchThatIsNotChosenIsNotRun(t *testing.T) {
+// TestBranchThatIsNotChosenIsNotRun checks a package and its profile.
+func TestBranchThatIsNotChosenIsNotRun(t *testing.T) {
 	branch := func(name string, s modeltest.Model, output string) *onnx.Attribute {
 		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}
 	}

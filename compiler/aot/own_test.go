@@ -63,8 +63,8 @@ func choose(t *testing.T, o *Options, k *userkernel.Kernel) {
 	o.Choices[0].Trace, o.Own = s.Trace(), func(*userkernel.Kernel) bool { return true }
 }
 
-// TestAPackageChecksTheLibrariesOfItsKernels: the measured versions run; another version is an error.
-func TestAPackageChecksTheLibrariesOfItsKernels(t *testing.T) {
+// TestPackageChecksTheLibrariesOfItsKernels: the measured versions run; another version is an error.
+func TestPackageChecksTheLibrariesOfItsKernels(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
 	open := calling(t, o)
@@ -111,7 +111,7 @@ func TestAPackageChecksTheLibrariesOfItsKernels(t *testing.T) {
 	}
 }
 
-func TestALibraryThatIsMissingIsNamedWithTheRemedy(t *testing.T) {
+func TestLibraryThatIsMissingIsNamedWithTheRemedy(t *testing.T) {
 	m := &Manifest{Tasks: []TaskInfo{{}, {Kernel: &OwnKernel{Libraries: []Library{{"libopenblas.so.0", "0.3.21"}}}}}}
 	loader := errors.New("libopenblas.so.0: cannot open shared object file: No such file or directory")
 	if err := m.unloadable(loader); !errors.Is(err, loader) || !strings.Contains(err.Error(), "it calls libopenblas.so.0 0.3.21, which cannot be loaded: install") {

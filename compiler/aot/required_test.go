@@ -31,7 +31,7 @@ func misfits() map[string]*onnx.Model {
 	}
 }
 
-func TestABranchThatDoesNotFitIsAnErrorIfItIsTaken(t *testing.T) {
+func TestBranchThatDoesNotFitIsAnErrorIfItIsTaken(t *testing.T) {
 	for name, model := range misfits() {
 		t.Run(name, func(t *testing.T) {
 			p, err := frontend.Import(model, frontend.Options{Verify: true})
@@ -60,8 +60,8 @@ func TestABranchThatDoesNotFitIsAnErrorIfItIsTaken(t *testing.T) {
 	}
 }
 
-// TestAnInputWithAValueIsAConstant: a condition that is computed from it selects a branch.
-func TestAnInputWithAValueIsAConstant(t *testing.T) {
+// TestInputWithAValueIsAConstant: a condition that is computed from it selects a branch.
+func TestInputWithAValueIsAConstant(t *testing.T) {
 	model := func() *onnx.Model {
 		m := modeltest.New().Input("x", 4).Input("rate").Known("high", array.FromInt64([]int64{16000})).Node("is = Equal rate high").
 			Node("y = If is", branch("then_branch", modeltest.New().Node("same = Neg x"), "same"),

@@ -68,8 +68,8 @@ func TestFewerThreadsComputeTheSame(t *testing.T) {
 	}
 }
 
-// TestAPackageRunsOnTheCoresOfItsClass checks the default affinity and an explicit one.
-func TestAPackageRunsOnTheCoresOfItsClass(t *testing.T) {
+// TestPackageRunsOnTheCoresOfItsClass checks the default affinity and an explicit one.
+func TestPackageRunsOnTheCoresOfItsClass(t *testing.T) {
 	o, _ := compiledFor(t, 2)
 	all := cpus(t, 1)
 	other := o.Target.Clone()

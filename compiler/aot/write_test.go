@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// TestAPackageIsCheckedBeforeItIsWritten: the package is complete when it is measured, and afterwards differs from
+// TestPackageIsCheckedBeforeItIsWritten: the package is complete when it is measured, and afterwards differs from
 // an unchecked one only by the results. A rejected package leaves no copy.
-func TestAPackageIsCheckedBeforeItIsWritten(t *testing.T) {
+func TestPackageIsCheckedBeforeItIsWritten(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
 	if _, err := Compile(t.Context(), p, o); err != nil {

@@ -58,7 +58,7 @@ func TestCheckedBytesRefusesWhatOverflows(t *testing.T) {
 	}
 }
 
-func TestAnArrayInAnotherTypeIsRounded(t *testing.T) {
+func TestArrayInAnotherTypeIsRounded(t *testing.T) {
 	a := FromFloat32([]float32{1, 1 + 0x1p-8, 1 + 0x3p-8, -1e-40, float32(math.Inf(1)), 3e38}, 6)
 	b := a.As(BFloat16)
 	for i, want := range []float64{1, 1, 1 + 0x1p-6, -0x1p-133, math.Inf(1), 0x1.c4p+127} {

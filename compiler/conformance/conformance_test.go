@@ -144,7 +144,7 @@ func TestEveryCaseHasOneResult(t *testing.T) {
 	}
 }
 
-func TestACrashingCaseIsIsolated(t *testing.T) {
+func TestCrashingCaseIsIsolated(t *testing.T) {
 	dir := t.TempDir()
 	var cases []Location
 	for k := range 20 {
@@ -172,7 +172,7 @@ func TestACrashingCaseIsIsolated(t *testing.T) {
 	}
 }
 
-func TestAHangingCaseFailsAlone(t *testing.T) {
+func TestHangingCaseFailsAlone(t *testing.T) {
 	dir := t.TempDir()
 	writeCase(t, filepath.Join(dir, "hanging"), "Add", 6)
 	p := pool()

@@ -14,8 +14,8 @@ func (a asked) DType() array.DType {
 	return array.Float32
 }
 
-// TestAMultiplyAddStaysOne checks that rebuilding a sum neither loses nor makes a multiply-add.
-func TestAMultiplyAddStaysOne(t *testing.T) {
+// TestMultiplyAddStaysOne checks that rebuilding a sum neither loses nor makes a multiply-add.
+func TestMultiplyAddStaysOne(t *testing.T) {
 	x, v := NewInput("x", array.Float32, 8), &Var{Name: "v", Extent: 8}
 	product := MulE(x.At(v), x.At(v))
 	apart, fused := AddE(x.At(v), product), FusedBin(Add, x.At(v), product)
@@ -37,7 +37,7 @@ func TestAMultiplyAddStaysOne(t *testing.T) {
 }
 
 // A sum of 16,000 operands asked its first one 16,000 times, through all of the chain.
-func TestTheTypeOfAChainIsFoundOnce(t *testing.T) {
+func TestTypeOfAChainIsFoundOnce(t *testing.T) {
 	for name, link := range map[string]func(e Expr) Expr{
 		"binary": func(e Expr) Expr { return AddE(e, F(array.Float32, 1)) },
 		"unary":  func(e Expr) Expr { return Un(Neg, e) },

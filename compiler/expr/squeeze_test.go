@@ -7,7 +7,7 @@ import (
 )
 
 // Merge panicked on this: with the axis gone the condition is known, and the side that is left was rewritten twice.
-func TestASelectionMayFoldWhenAnAxisIsDropped(t *testing.T) {
+func TestSelectionMayFoldWhenAnAxisIsDropped(t *testing.T) {
 	x := NewInput("x", array.Float32, 3, 1)
 	y := Compute("y", []int64{3, 1}, func(i []Expr) Expr {
 		return Sel(Bin(Le, i[1], I(0)), x.At(i...), Zero(array.Float32))

@@ -36,7 +36,7 @@ func chain(m modeltest.Model, format string, attributes ...*onnx.Attribute) mode
 var small = op.Limits{Nodes: 1 << 12, Bytes: 32 << 20, Steps: 1 << 28}
 
 // A file of three kilobytes that doubled a constant forty times took 4 GiB.
-func TestAConstantIsNotDoubledForEver(t *testing.T) {
+func TestConstantIsNotDoubledForEver(t *testing.T) {
 	m := chain(modeltest.New().Input("in", 1).Constant("x0", 1), "OUT = Concat IN IN", modeltest.Int("axis", 0)).Output("y")
 	_, bytes, err := importCost(op.DefaultLimits, m)
 	if err == nil || !strings.Contains(err.Error(), `node "make_x26" (Concat): what is computed while the model is read`) {
@@ -47,7 +47,7 @@ func TestAConstantIsNotDoubledForEver(t *testing.T) {
 	}
 }
 
-func TestASmallModelCannotMultiplyItself(t *testing.T) {
+func TestSmallModelCannotMultiplyItself(t *testing.T) {
 	start := func() modeltest.Model { return modeltest.New().Input("in", 1) }
 	huge := func(name string, v ...int64) modeltest.Model {
 		return start().Known(name, array.FromInt64(v, int64(len(v))))
@@ -161,7 +161,7 @@ func TestKnownWeightsStayInBytes(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfImportIsShort(t *testing.T) {
+func TestErrorOfImportIsShort(t *testing.T) {
 	m := modeltest.New().Input("in", 1).Known("s", array.New(array.Int64, 1<<16)).Node("y = Reshape in s").Output("y")
 	if _, err := frontend.Import(m, frontend.Options{Verify: true}); err == nil || len(err.Error()) > frontend.MaxError+5 {
 		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))

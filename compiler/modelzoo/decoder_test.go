@@ -121,9 +121,9 @@ func takeWeights(to, from *onnx.Model) {
 	}
 }
 
-// TestAPastChangesNothingElse: a decoder without a past, and one that scores the last token alone, has the same
+// TestPastChangesNothingElse: a decoder without a past, and one that scores the last token alone, has the same
 // scores.
-func TestAPastChangesNothingElse(t *testing.T) {
+func TestPastChangesNothingElse(t *testing.T) {
 	tokens := []int64{3, 14, 15, 9, 26, 5}
 	for name, d := range decoders {
 		with := decoder(d.build, size{batch: 1, seq: 6, max: 16, past: true, fused: d.fused})
@@ -147,8 +147,8 @@ func TestAPastChangesNothingElse(t *testing.T) {
 	}
 }
 
-// TestAPastIsNamedAsExportersNameIt: inputs and outputs, and the symbols of their extents.
-func TestAPastIsNamedAsExportersNameIt(t *testing.T) {
+// TestPastIsNamedAsExportersNameIt: inputs and outputs, and the symbols of their extents.
+func TestPastIsNamedAsExportersNameIt(t *testing.T) {
 	m, err := Build("llama-tiny", Options{Past: true})
 	if err != nil {
 		t.Fatal(err)

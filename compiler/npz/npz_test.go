@@ -50,7 +50,7 @@ func TestArchivesSurviveARoundTrip(t *testing.T) {
 	}
 }
 
-func TestAFileOfOneArrayHasNoName(t *testing.T) {
+func TestFileOfOneArrayHasNoName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	var data bytes.Buffer
 	if err := writeArray(&data, array.FromInt64([]int64{1, 2}, 2)); err != nil {

@@ -30,7 +30,7 @@ func chain() *Model {
 	}}
 }
 
-func TestAPartHasWhatItsOutputsNeed(t *testing.T) {
+func TestPartHasWhatItsOutputsNeed(t *testing.T) {
 	for _, c := range []struct {
 		from, to                             []string
 		nodes, inputs, outputs, initializers string

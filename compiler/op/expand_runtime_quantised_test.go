@@ -22,9 +22,9 @@ func ofRuntimeWhere(m *onnx.Model, operators ...string) *onnx.Model {
 	return m
 }
 
-// TestAModelOfQuantisedOperatorsStaysInIntegers: a residual block and a classifier as ONNX Runtime's quantiser writes
+// TestModelOfQuantisedOperatorsStaysInIntegers: a residual block and a classifier as ONNX Runtime's quantiser writes
 // them have a kernel for each product, with the addition in one of them, and store no floats.
-func TestAModelOfQuantisedOperatorsStaysInIntegers(t *testing.T) {
+func TestModelOfQuantisedOperatorsStaysInIntegers(t *testing.T) {
 	zero := array.New(array.Uint8)
 	zero.SetInt(0, 113)
 	s := modeltest.New().Input("x", 1, 8, 6, 6).Known("s", scalarOf(0.01)).Known("z", zero).Known("wide", scalarOf(0.3)).

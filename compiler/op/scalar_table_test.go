@@ -51,8 +51,8 @@ func TestCastLikeKeepsTheShape(t *testing.T) {
 	}
 }
 
-// TestAnEinsumOverAnEmptyAxisIsZero: as in other products, sums without terms are zero.
-func TestAnEinsumOverAnEmptyAxisIsZero(t *testing.T) {
+// TestEinsumOverAnEmptyAxisIsZero: as in other products, sums without terms are zero.
+func TestEinsumOverAnEmptyAxisIsZero(t *testing.T) {
 	for equation, shapes := range map[string][][]int64{
 		"ij,jk->ik": {{2, 0}, {0, 3}}, "ij,jk,kl->il": {{2, 0}, {0, 3}, {3, 4}}, "ij->i": {{2, 0}}, "ij,kl->kl": {{2, 0}, {3, 4}}, "...ij,...jk->...ik": {{2, 3, 0}, {2, 0, 3}},
 	} {

@@ -52,7 +52,7 @@ func writeNames(b *bytes.Buffer, names []string) {
 	b.WriteString(line + ".\n")
 }
 
-func TestTheDocumentationListsTheOperators(t *testing.T) {
+func TestDocumentationListsTheOperators(t *testing.T) {
 	const path = "../../docs/operators.md"
 	if *update {
 		if err := os.WriteFile(path, document(), 0o644); err != nil {

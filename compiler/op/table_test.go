@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAnOperatorHasOneEntry(t *testing.T) {
+func TestOperatorHasOneEntry(t *testing.T) {
 	seen := map[name]bool{}
 	for _, d := range slices.Concat(Lowered, Operators) {
 		if n := (name{d.Domain, d.Name}); seen[n] {
@@ -21,7 +21,7 @@ func TestAnOperatorHasOneEntry(t *testing.T) {
 	}
 }
 
-func TestAnEntryIsLoweredOrExpanded(t *testing.T) {
+func TestEntryIsLoweredOrExpanded(t *testing.T) {
 	for n, d := range defs {
 		if lowered := d.Infer != nil; lowered == (d.Expand != nil && d.Expands == nil) {
 			t.Errorf("%s: has a shape rule %v, is always written as others %v", n.op, lowered, !lowered)

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-func TestASumAlongAVectorCombinesItsLanes(t *testing.T) {
+func TestSumAlongAVectorCombinesItsLanes(t *testing.T) {
 	f := unrolled(t, "input t0 f32[2,16]\nsum t1 f32[2] over 16 = [t0 i0 r0]\noutput t1\n", "vectorize 0 1\n")
 	kerneltest.Golden(t, "across/before", f)
 	kerneltest.Golden(t, "across/after", pass.Across(f, func(array.DType) bool { return true }))

@@ -19,9 +19,9 @@ func cseProgram(t *testing.T, workload, trace string) *ir.Func {
 	return pass.Lanewise(pass.Promote(unrolled(t, workload, trace)), cseAll{})
 }
 
-// TestATileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two
+// TestTileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two
 // vectors.
-func TestATileLoadsEachOperandOnce(t *testing.T) {
+func TestTileLoadsEachOperandOnce(t *testing.T) {
 	f := cseProgram(t, `input t0 f32[4,8]
 input t1 f32[8,16]
 sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
@@ -40,8 +40,8 @@ vectorize 0 1
 	kerneltest.Golden(t, "cse/after", pass.CSE(f))
 }
 
-// TestAValueIsLoadedAgainWhereItMayHaveChanged: sums in memory are loaded for each step.
-func TestAValueIsLoadedAgainWhereItMayHaveChanged(t *testing.T) {
+// TestValueIsLoadedAgainWhereItMayHaveChanged: sums in memory are loaded for each step.
+func TestValueIsLoadedAgainWhereItMayHaveChanged(t *testing.T) {
 	f := cseProgram(t, "input t0 f32[2,8]\nsum t1 f32[2] over 8 = [t0 i0 r0]\noutput t1\n", "split 0 1 2 0\nreorder 0 0 2 3\nunroll 0 3\n")
 	kerneltest.Golden(t, "cse/sums", pass.CSE(f))
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// TestACopysBorderDoesNotRepeatTheWorkBesideIt has a loop over rows that are copied, or are zero after the 6th, and
+// TestCopysBorderDoesNotRepeatTheWorkBesideIt has a loop over rows that are copied, or are zero after the 6th, and
 // are then read by a number of statements. Versions for the border exist only if there is little to repeat.
-func TestACopysBorderDoesNotRepeatTheWorkBesideIt(t *testing.T) {
+func TestCopysBorderDoesNotRepeatTheWorkBesideIt(t *testing.T) {
 	for work, want := range map[int64]int{8: 2, 64: 1} {
 		x := expr.NewInput("x", array.Float32, 64)
 		copied := &ir.Buffer{Tensor: expr.NewInput("copied", array.Float32, 8)}

@@ -170,9 +170,9 @@ func TestPartitionChecksAWindowOncePerTile(t *testing.T) {
 	}
 }
 
-// TestASumOfOpenLengthChecksItsEndOnce: in a tile, a sum of dynamic length adds up whole steps without a condition,
+// TestSumOfOpenLengthChecksItsEndOnce: in a tile, a sum of dynamic length adds up whole steps without a condition,
 // and the last step with one.
-func TestASumOfOpenLengthChecksItsEndOnce(t *testing.T) {
+func TestSumOfOpenLengthChecksItsEndOnce(t *testing.T) {
 	in := ir.Flat("in", array.Float32, 64)
 	sum, out := &ir.Buffer{Tensor: ir.Flat("sum", array.Float32, 1), Space: ir.Register}, &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 1)}
 	n, step, term := &expr.Var{Name: "n", Extent: 65}, &expr.Var{Name: "step", Extent: 16}, &expr.Var{Name: "term", Extent: 4}

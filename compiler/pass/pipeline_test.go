@@ -115,9 +115,9 @@ func TestRingsRestartWithEachTile(t *testing.T) {
 	kerneltest.Golden(t, "pipeline/walk", pass.Pipeline(f))
 }
 
-// TestTheNextTileIsFetchedAhead: the last steps of a tile start the first copies of the block's next tile, in the
+// TestNextTileIsFetchedAhead: the last steps of a tile start the first copies of the block's next tile, in the
 // following slots, without a barrier in between.
-func TestTheNextTileIsFetchedAhead(t *testing.T) {
+func TestNextTileIsFetchedAhead(t *testing.T) {
 	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nraster 0 2\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -28,14 +28,14 @@ vectorize 0 1
 `
 )
 
-func TestATileOfAccumulatorsIsKeptInRegisters(t *testing.T) {
+func TestTileOfAccumulatorsIsKeptInRegisters(t *testing.T) {
 	f := unrolled(t, promoteProduct, promoteTile)
 	kerneltest.Golden(t, "promote/before", f)
 	kerneltest.Golden(t, "promote/after", pass.Promote(f))
 }
 
-// TestABufferThatALoopIndexesStaysInMemory: its elements have no names.
-func TestABufferThatALoopIndexesStaysInMemory(t *testing.T) {
+// TestBufferThatALoopIndexesStaysInMemory: its elements have no names.
+func TestBufferThatALoopIndexesStaysInMemory(t *testing.T) {
 	f := pass.Promote(unrolled(t, promoteProduct, "compute-at 0 1 0\n"))
 	ir.Visit(f.Body, func(st ir.Stmt) {
 		if n, ok := st.(*ir.Alloc); ok && n.Buffer.Space != ir.Scratch {

@@ -11,15 +11,15 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestACopyInRoundsIsEachThreadsOwnLoop, since rounds write different elements.
-func TestACopyInRoundsIsEachThreadsOwnLoop(t *testing.T) {
+// TestCopyInRoundsIsEachThreadsOwnLoop, since rounds write different elements.
+func TestCopyInRoundsIsEachThreadsOwnLoop(t *testing.T) {
 	f := kerneltest.Replayed(t, kerneltest.TileProduct, strings.Replace(kerneltest.Tiles, "split 2 2 8 0", "split 2 2 4 0", 1))
 	kerneltest.Golden(t, "sink/before", f)
 	kerneltest.Golden(t, "sink/after", pass.Sink(f))
 }
 
-// TestACopyToRowsWithGapsIsEachThreadsOwnLoop: where each thread writes is no plain sum of loops then.
-func TestACopyToRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
+// TestCopyToRowsWithGapsIsEachThreadsOwnLoop: where each thread writes is no plain sum of loops then.
+func TestCopyToRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
 	for _, threads := range []string{"6", "4"} { // rounds of whole rows, and of parts of them
 		f := kerneltest.Replayed(t, kerneltest.TileProduct, strings.Replace(kerneltest.Tiles, "split 2 2 8 0", "skew 2 4\nsplit 2 2 "+threads+" 0", 1))
 		if before, after := f.Text(), pass.Sink(f).Text(); before == after {
@@ -28,9 +28,9 @@ func TestACopyToRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
 	}
 }
 
-// TestACopyToRowsOfRowsWithGapsIsEachThreadsOwnLoop: rows have gaps, and so has what is made of rows; unless the gaps
+// TestCopyToRowsOfRowsWithGapsIsEachThreadsOwnLoop: rows have gaps, and so has what is made of rows; unless the gaps
 // are negative, so that two rows overlap.
-func TestACopyToRowsOfRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
+func TestCopyToRowsOfRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
 	round, thread := &expr.Var{Name: "round", Extent: 12}, &expr.Var{Name: "thread", Extent: 16}
 	number := expr.AddE(expr.MulE(round, expr.I(16)), thread)
 	digit := func(by, of, times int64) expr.Expr {

@@ -52,7 +52,7 @@ func warpgroupBefore(t *testing.T, trace string) *ir.Func {
 	return f
 }
 
-func TestAWarpgroupMultipliesFromSharedMemory(t *testing.T) {
+func TestWarpgroupMultipliesFromSharedMemory(t *testing.T) {
 	kerneltest.Golden(t, "tensorize/warpgroup", pass.Tensorize(warpgroupBefore(t, kerneltest.WarpgroupTile)))
 }
 

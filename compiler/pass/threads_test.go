@@ -32,8 +32,8 @@ func TestUnboundStagesRunOnTheFirstThread(t *testing.T) {
 	kerneltest.Golden(t, "threads/after", run(t, f))
 }
 
-// TestTheFirstThreadComputesWhatABlockShares, where the stage computed in the block has no threads of its own.
-func TestTheFirstThreadComputesWhatABlockShares(t *testing.T) {
+// TestFirstThreadComputesWhatABlockShares, where the stage computed in the block has no threads of its own.
+func TestFirstThreadComputesWhatABlockShares(t *testing.T) {
 	kerneltest.Golden(t, "threads/shared", run(t, kerneltest.Replayed(t, threadsChain, "compute-at 0 1 0\nscope 0 1\nbind 1 0 0\nbind 1 1 1\n")))
 }
 

@@ -77,7 +77,7 @@ func TestUnchosenBranchesAreNotNeeded(t *testing.T) {
 	m.want([]int{m.call(chosen, c, a, b)}, "0=true ", "0=true ", "0=false ", "")
 }
 
-func TestAChoiceWithinAChoiceHasBothConditions(t *testing.T) {
+func TestChoiceWithinAChoiceHasBothConditions(t *testing.T) {
 	m := &maker{t: t}
 	c, d, x := m.input(array.Bool), m.input(array.Bool), m.input(array.Float32, 4) // 0 to 2
 	shared := m.call(negated, x)
@@ -102,15 +102,15 @@ func TestBranchesCountAsRunHalfTheTime(t *testing.T) {
 	}
 }
 
-func TestAChoiceWithinTheSameOneAddsNoCondition(t *testing.T) {
+func TestChoiceWithinTheSameOneAddsNoCondition(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool), m.input(array.Float32, 4)
 	y := m.call(chosen, c, m.call(negated, x), x)
 	m.want([]int{m.call(chosen, c, y, x)}, "0=true ", "0=true ", "")
 }
 
-// TestAChainOfChoicesHasBoundedConditions, so that a model of many costs no square of them.
-func TestAChainOfChoicesHasBoundedConditions(t *testing.T) {
+// TestChainOfChoicesHasBoundedConditions, so that a model of many costs no square of them.
+func TestChainOfChoicesHasBoundedConditions(t *testing.T) {
 	m := &maker{t: t}
 	x := m.input(array.Float32, 4)
 	y := m.call(negated, x)
@@ -133,8 +133,8 @@ func TestSharedCallsAreUnconditional(t *testing.T) {
 	m.want([]int{z, output}, "", "", "", "0=true ", "0=false ", "", "")
 }
 
-// TestAConditionIsKnownWhereItIsAsked: what is computed before it is computed always, and so is what that needs.
-func TestAConditionIsKnownWhereItIsAsked(t *testing.T) {
+// TestConditionIsKnownWhereItIsAsked: what is computed before it is computed always, and so is what that needs.
+func TestConditionIsKnownWhereItIsAsked(t *testing.T) {
 	m := &maker{t: t}
 	x := m.input(array.Float32, 4)
 	early := m.call(negated, m.call(negated, x))
@@ -152,8 +152,8 @@ func TestAConditionIsKnownWhereItIsAsked(t *testing.T) {
 	m.want([]int{m.call(chosen, c, early, late)}, "", "", "", fmt.Sprint(c, "=false "), "")
 }
 
-// TestAChoiceByElementsNeedsBoth: a side is unused only if one bool decides for all elements.
-func TestAChoiceByElementsNeedsBoth(t *testing.T) {
+// TestChoiceByElementsNeedsBoth: a side is unused only if one bool decides for all elements.
+func TestChoiceByElementsNeedsBoth(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool, 4), m.input(array.Float32, 4)
 	m.want([]int{m.call(chosen, c, m.call(negated, x), x)}, "", "")

@@ -44,7 +44,7 @@ func TestInvalidRatesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheMostOfTwoMeasurements(t *testing.T) {
+func TestMostOfTwoMeasurements(t *testing.T) {
 	rates := func(flop, cache, memory float64) Rates {
 		return Rates{FlopPerSecond: flop, Stores: []Store{{"L2", 4096, cache}, {"memory", MemoryBytes, memory}}}
 	}

@@ -17,8 +17,8 @@ map t7 f32[4,6] = (div [t5 i0 i1] [t6 i0])
 output t7
 `
 
-// TestASoftmaxGoesPieceByPiece: the sum of products gets two reduction axes, and stages read later are kept.
-func TestASoftmaxGoesPieceByPiece(t *testing.T) {
+// TestSoftmaxGoesPieceByPiece: the sum of products gets two reduction axes, and stages read later are kept.
+func TestSoftmaxGoesPieceByPiece(t *testing.T) {
 	s := New(parseWorkload(t, weighted))
 	made, err := s.Online(3, 8)
 	if err != nil {

@@ -12,8 +12,8 @@ map t2 f32[] = (add [t1] [t1])
 output t2
 `
 
-// TestAStageWithoutAxesGetsALoop checks that the loop can contain another stage, and can be bound.
-func TestAStageWithoutAxesGetsALoop(t *testing.T) {
+// TestStageWithoutAxesGetsALoop checks that the loop can contain another stage, and can be bound.
+func TestStageWithoutAxesGetsALoop(t *testing.T) {
 	s := New(parseWorkload(t, scalar))
 	loop, err := s.UnitLoop(1)
 	if err != nil {
@@ -30,8 +30,8 @@ func TestAStageWithoutAxesGetsALoop(t *testing.T) {
 	}
 }
 
-// TestAStageHasSoManyLoops checks the error for a unit loop above the limit.
-func TestAStageHasSoManyLoops(t *testing.T) {
+// TestStageHasSoManyLoops checks the error for a unit loop above the limit.
+func TestStageHasSoManyLoops(t *testing.T) {
 	trace := traceHeader + "\n" + strings.Repeat("unit-loop 0\n", maxIters)
 	if _, err := Replay(parseWorkload(t, scalar), []byte(trace)); err == nil || !strings.Contains(err.Error(), "too many iterators") {
 		t.Error(err)

@@ -217,7 +217,7 @@ func TestStorageAlignIsBounded(t *testing.T) {
 	}
 }
 
-func TestTheLevelThatAScheduleNeeds(t *testing.T) {
+func TestLevelThatAScheduleNeeds(t *testing.T) {
 	for trace, want := range map[string]Numerics{"unroll 0 3\n": Strict, "winograd 0 4\n": Default} {
 		s, err := Replay(parseWorkload(t, convText), []byte(traceHeader+"\n"+trace))
 		if err != nil {

@@ -100,7 +100,7 @@ func TestHybridProcessors(t *testing.T) {
 	}
 }
 
-func TestAClassIsChosen(t *testing.T) {
+func TestClassIsChosen(t *testing.T) {
 	for _, c := range []struct {
 		class   string
 		threads int

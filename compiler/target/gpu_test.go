@@ -21,8 +21,8 @@ func withCard(t *testing.T, g *GPU) *Target {
 	return host
 }
 
-// TestAGPUIsAnotherDevice than its host; one that is simulated is the host itself, and yet another target.
-func TestAGPUIsAnotherDevice(t *testing.T) {
+// TestGPUIsAnotherDevice than its host; one that is simulated is the host itself, and yet another target.
+func TestGPUIsAnotherDevice(t *testing.T) {
 	host, on := withCard(t, nil), withCard(t, card())
 	if host.DeviceClass() == on.DeviceClass() || !strings.HasPrefix(on.DeviceClass(), "nvidia-h200-sm_90a-") {
 		t.Errorf("the host is %s, the card in it %s", host.DeviceClass(), on.DeviceClass())
@@ -59,8 +59,8 @@ func TestBadDescriptionsOfGPUsAreRefused(t *testing.T) {
 	}
 }
 
-// TestACardIsTheSameBesideAnyProcessor: what was measured on one holds on another machine of the architecture.
-func TestACardIsTheSameBesideAnyProcessor(t *testing.T) {
+// TestCardIsTheSameBesideAnyProcessor: what was measured on one holds on another machine of the architecture.
+func TestCardIsTheSameBesideAnyProcessor(t *testing.T) {
 	on, err := Host(0)
 	if err != nil {
 		t.Fatal(err)

@@ -33,8 +33,8 @@ func TestStoredTargetsKeepTheirNames(t *testing.T) {
 	}
 }
 
-// TestABackendIsPartOfAFingerprintAndNotOfADevice: measurements with one backend do not apply to another.
-func TestABackendIsPartOfAFingerprintAndNotOfADevice(t *testing.T) {
+// TestBackendIsPartOfAFingerprintAndNotOfADevice: measurements with one backend do not apply to another.
+func TestBackendIsPartOfAFingerprintAndNotOfADevice(t *testing.T) {
 	a, err := Parse("x86-64-v3", 2)
 	if err != nil {
 		t.Fatal(err)

@@ -251,7 +251,7 @@ func TestVectorsThatWouldTrapAreNotTried(t *testing.T) {
 	}
 }
 
-func TestABoardWithoutVectorsIsToldOfItsTarget(t *testing.T) {
+func TestBoardWithoutVectorsIsToldOfItsTarget(t *testing.T) {
 	vectors, err := Parse("riscv64", 1)
 	if err != nil {
 		t.Fatal(err)

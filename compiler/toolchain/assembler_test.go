@@ -38,8 +38,8 @@ func onCard(t *testing.T, arch string) *target.Target {
 	return on
 }
 
-// TestAnAssemblersVersionBelongsToTheToolchain of targets that it makes code for, and of no others.
-func TestAnAssemblersVersionBelongsToTheToolchain(t *testing.T) {
+// TestAssemblersVersionBelongsToTheToolchain of targets that it makes code for, and of no others.
+func TestAssemblersVersionBelongsToTheToolchain(t *testing.T) {
 	tc, err := withAssembler(t, copies)
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +113,9 @@ func fakeLibrary(t *testing.T) string {
 	return library
 }
 
-// TestALibraryAssembles where it is named, or where there is no ptxas and the loader would find it, behind a newer one
+// TestLibraryAssembles where it is named, or where there is no ptxas and the loader would find it, behind a newer one
 // that does not work.
-func TestALibraryAssembles(t *testing.T) {
+func TestLibraryAssembles(t *testing.T) {
 	library := fakeLibrary(t)
 	find := func(variable, path string) *Toolchain {
 		t.Setenv(AssemblerVariable, variable)
@@ -189,8 +189,8 @@ func TestOnlyCardsHaveAnAssemblerLookedFor(t *testing.T) {
 	}
 }
 
-// TestALibraryThatDoesNotWork is an error where it was named.
-func TestALibraryThatDoesNotWork(t *testing.T) {
+// TestLibraryThatDoesNotWork is an error where it was named.
+func TestLibraryThatDoesNotWork(t *testing.T) {
 	dir := t.TempDir()
 	empty, old := filepath.Join(dir, "libnvJitLink.so.13"), filepath.Join(dir, "libnvJitLink.so.12")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -211,8 +211,8 @@ func TestALibraryThatDoesNotWork(t *testing.T) {
 	}
 }
 
-// TestAnAssemblerIsOptional: none is no error, but one that was named and does not work is.
-func TestAnAssemblerIsOptional(t *testing.T) {
+// TestAssemblerIsOptional: none is no error, but one that was named and does not work is.
+func TestAssemblerIsOptional(t *testing.T) {
 	for script, want := range map[string]string{"exit 1": "--version: exit status 1", "echo hello": "it does not tell its version"} {
 		if _, err := withAssembler(t, script); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "set it to off") {
 			t.Errorf("%s: %v", script, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestAMissingCLibraryIsNamedByItsPackage: the compiler's message named neither the cause nor the remedy.
-func TestAMissingCLibraryIsNamedByItsPackage(t *testing.T) {
+// TestMissingCLibraryIsNamedByItsPackage: the compiler's message named neither the cause nor the remedy.
+func TestMissingCLibraryIsNamedByItsPackage(t *testing.T) {
 	machine, err := target.Parse("riscv64", 1)
 	if err != nil {
 		t.Fatal(err)

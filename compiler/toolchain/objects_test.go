@@ -79,7 +79,7 @@ func damage(t *testing.T, dir string) {
 	}
 }
 
-func TestAFolderOfObjectsThatCannotBeWrittenCostsNoBuild(t *testing.T) {
+func TestFolderOfObjectsThatCannotBeWrittenCostsNoBuild(t *testing.T) {
 	tc, machine := here(t)
 	cache := filepath.Join(t.TempDir(), "objects")
 	objects, err := OpenObjects(cache, 0)

@@ -21,8 +21,8 @@ func kernel(t *testing.T, arch, library string) *userkernel.Kernel {
 	return k
 }
 
-// TestAKernelIsForTheVersionThatIsInstalled: zlib, which compilers are linked with themselves, is the library.
-func TestAKernelIsForTheVersionThatIsInstalled(t *testing.T) {
+// TestKernelIsForTheVersionThatIsInstalled: zlib, which compilers are linked with themselves, is the library.
+func TestKernelIsForTheVersionThatIsInstalled(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 1)
 	other := kernel(t, machine.Arch(), `{"soname":"libz.so.1","version_function":"zlibVersion","version":"0.0.1"}`)
 	_, err := toolchain.PinLibraries(t.Context(), tc, machine, other)
@@ -49,9 +49,9 @@ func TestAKernelIsForTheVersionThatIsInstalled(t *testing.T) {
 	}
 }
 
-// TestAVersionMayBeProperties: a function of the C library that has the shape of cublasLtGetProperty plays it. It
+// TestVersionMayBeProperties: a function of the C library that has the shape of cublasLtGetProperty plays it. It
 // keeps the numbers 0 and 1, of which it returns the one before, and refuses others.
-func TestAVersionMayBeProperties(t *testing.T) {
+func TestVersionMayBeProperties(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 1)
 	of := func(parts string) *userkernel.Kernel {
 		return kernel(t, machine.Arch(), `{"soname":"libc.so.6","version_function":"pthread_setcancelstate","version_properties":`+parts+`,"version":"0.0"}`)

@@ -62,8 +62,8 @@ func TestCompilersInMemoryServeOneEach(t *testing.T) {
 	wait.Wait()
 }
 
-// TestARunInMemoryIsGivenUp: cancelling a run kills its server, and no other.
-func TestARunInMemoryIsGivenUp(t *testing.T) {
+// TestRunInMemoryIsGivenUp: cancelling a run kills its server, and no other.
+func TestRunInMemoryIsGivenUp(t *testing.T) {
 	tc, machine := here(t)
 	loaded(t, tc, machine)
 	server := tc.servers.idle[0]
@@ -80,7 +80,7 @@ func TestARunInMemoryIsGivenUp(t *testing.T) {
 	mustBuild(t, tc, machine)
 }
 
-func TestAServerThatDiedCostsNoBuild(t *testing.T) {
+func TestServerThatDiedCostsNoBuild(t *testing.T) {
 	tc, machine := here(t)
 	loaded(t, tc, machine)
 	for _, s := range tc.servers.idle {
@@ -89,9 +89,9 @@ func TestAServerThatDiedCostsNoBuild(t *testing.T) {
 	mustBuild(t, tc, machine)
 }
 
-// TestACompilerThatCannotStayInMemoryIsLoadedForEachRun: a script that starts the compiler cannot be loaded without
+// TestCompilerThatCannotStayInMemoryIsLoadedForEachRun: a script that starts the compiler cannot be loaded without
 // running it.
-func TestACompilerThatCannotStayInMemoryIsLoadedForEachRun(t *testing.T) {
+func TestCompilerThatCannotStayInMemoryIsLoadedForEachRun(t *testing.T) {
 	tc, machine := here(t)
 	script := filepath.Join(t.TempDir(), "clang")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+tc.Path()+" \"$@\"\n"), 0o700); err != nil {

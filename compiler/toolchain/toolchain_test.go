@@ -226,7 +226,7 @@ func TestMessagesAreInEnglish(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsAnInfraError(t *testing.T) {
+func TestFullDiskIsAnInfraError(t *testing.T) {
 	for range 20 {
 		if kind := kindOf("cannot allocate room for x.o: No space left on device"); kind != Infra {
 			t.Fatalf("got kind %d", kind)
@@ -234,9 +234,9 @@ func TestAFullDiskIsAnInfraError(t *testing.T) {
 	}
 }
 
-// TestAKilledCompilerIsNotTheSourcesFault: a compiler killed for lack of memory was once attributed to the
+// TestKilledCompilerIsNotTheSourcesFault: a compiler killed for lack of memory was once attributed to the
 // candidate.
-func TestAKilledCompilerIsNotTheSourcesFault(t *testing.T) {
+func TestKilledCompilerIsNotTheSourcesFault(t *testing.T) {
 	for name, script := range map[string]string{
 		"itself":              "kill -9 $$",
 		"a part of gcc":       "echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1",

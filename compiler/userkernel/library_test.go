@@ -12,7 +12,7 @@ func calling(list string) string {
 	return strings.Replace(description, `"workspace"`, `"libraries": [`+list+`], "workspace"`, 1)
 }
 
-func TestAPinnedKernelNamesTheVersionsItCalls(t *testing.T) {
+func TestPinnedKernelNamesTheVersionsItCalls(t *testing.T) {
 	k := parse(t, calling(libraries))
 	if k.Pinned() {
 		t.Error("versions are known that nobody gave")
@@ -66,7 +66,7 @@ func TestLibrariesAreNamedStrictly(t *testing.T) {
 	}
 }
 
-func TestAModuleCallsOneVersionOfALibrary(t *testing.T) {
+func TestModuleCallsOneVersionOfALibrary(t *testing.T) {
 	k := parse(t, calling(libraries))
 	old, err := k.Pin([]string{"1.2.13", "2.6.3"})
 	if err != nil {

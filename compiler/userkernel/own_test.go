@@ -47,7 +47,7 @@ func workload(t testing.TB) *expr.Workload {
 	return w
 }
 
-func TestATraceHasAllOfTheKernel(t *testing.T) {
+func TestTraceHasAllOfTheKernel(t *testing.T) {
 	k, w := parse(t, description), workload(t)
 	c, err := k.At(w, []int64{2, 16})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestConditionsSayWhatIsLegal(t *testing.T) {
 	}
 }
 
-func TestAFormBindsEachNameOnce(t *testing.T) {
+func TestFormBindsEachNameOnce(t *testing.T) {
 	k := parse(t, description)
 	if values, ok := k.Match(workload(t)); !ok || values["M"] != 4 || values["K"] != 8 || values["N"] != 16 {
 		t.Errorf("%v %v", values, ok)

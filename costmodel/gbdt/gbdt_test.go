@@ -108,8 +108,8 @@ func TestRankingLearnsAnOrder(t *testing.T) {
 	}
 }
 
-// TestTheModelDependsOnTheSeedAlone uses different numbers of processors.
-func TestTheModelDependsOnTheSeedAlone(t *testing.T) {
+// TestModelDependsOnTheSeedAlone uses different numbers of processors.
+func TestModelDependsOnTheSeedAlone(t *testing.T) {
 	d := friedman(500, 10, 1)
 	text := func(seed uint64, workers int) string {
 		p := DefaultParams()
@@ -152,8 +152,8 @@ func TestContinuing(t *testing.T) {
 	}
 }
 
-// TestThePredictorPredictsWhatTheTreesSay checks that the library and the trees branch alike at every threshold.
-func TestThePredictorPredictsWhatTheTreesSay(t *testing.T) {
+// TestPredictorPredictsWhatTheTreesSay checks that the library and the trees branch alike at every threshold.
+func TestPredictorPredictsWhatTheTreesSay(t *testing.T) {
 	d := friedman(500, 10, 1)
 	for i := range d.Rows {
 		d.Rows[i] = float32(math.Round(float64(d.Rows[i]) * 8)) // few values, so that rows are close to thresholds
@@ -166,7 +166,7 @@ func TestThePredictorPredictsWhatTheTreesSay(t *testing.T) {
 	}
 }
 
-func TestATaskOfEqualLabelsMakesALeaf(t *testing.T) {
+func TestTaskOfEqualLabelsMakesALeaf(t *testing.T) {
 	d := &Data{Features: []string{"x"}, Rows: []float32{1, 2, 3}, Labels: []float32{5, 5, 5}}
 	m := train(t, d, Squared{}, DefaultParams(), nil)
 	if got := predict(t, m, []float32{7})[0]; math.Abs(got-5) > 1e-12 {
@@ -180,8 +180,8 @@ func TestATaskOfEqualLabelsMakesALeaf(t *testing.T) {
 	}
 }
 
-// TestAWeightCountsRows checks that a row of weight two equals two rows.
-func TestAWeightCountsRows(t *testing.T) {
+// TestWeightCountsRows checks that a row of weight two equals two rows.
+func TestWeightCountsRows(t *testing.T) {
 	weighted := friedman(200, 5, 1)
 	twice := friedman(200, 5, 1)
 	for i := range 200 {

@@ -17,9 +17,9 @@ func read(t *testing.T, name string) (string, *Model, error) {
 	return string(text), m, err
 }
 
-// TestAModelAsLightGBMWritesItIsRead covers parameters, importances, Python's additions after the trees, constant
+// TestModelAsLightGBMWritesItIsRead covers parameters, importances, Python's additions after the trees, constant
 // features, missing values and a single-leaf tree.
-func TestAModelAsLightGBMWritesItIsRead(t *testing.T) {
+func TestModelAsLightGBMWritesItIsRead(t *testing.T) {
 	_, m, err := read(t, "lightgbm.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestSteeperLossNarrowsPredictions(t *testing.T) {
 	}
 }
 
-func TestAModelIsScaledAndRaised(t *testing.T) {
+func TestModelIsScaledAndRaised(t *testing.T) {
 	p := DefaultParams()
 	p.Trees = 4
 	d := friedman(100, 6, 1)

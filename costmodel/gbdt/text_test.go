@@ -18,7 +18,7 @@ func modelText(t testing.TB) (*Model, string) {
 	return m, b.String()
 }
 
-func TestAModelIsReadBackAsWritten(t *testing.T) {
+func TestModelIsReadBackAsWritten(t *testing.T) {
 	m, text := modelText(t)
 	back, err := Read(strings.NewReader(text))
 	if err != nil {

@@ -104,8 +104,8 @@ func TestConcurrentAuditLinesDoNotInterleave(t *testing.T) {
 	}
 }
 
-// TestAFullDiskMakesTheAuditLogUnready uses a device that is always full.
-func TestAFullDiskMakesTheAuditLogUnready(t *testing.T) {
+// TestFullDiskMakesTheAuditLogUnready uses a device that is always full.
+func TestFullDiskMakesTheAuditLogUnready(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestAFullDiskMakesTheAuditLogUnready(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteLeavesNoHalfLine(t *testing.T) {
+func TestFailedWriteLeavesNoHalfLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f := open(t, path, 0, 0)
 	if _, err := f.Write([]byte("{}\n")); err != nil {

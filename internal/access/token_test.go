@@ -23,7 +23,7 @@ func create(t *testing.T, path string, req TokenRequest, now time.Time) (string,
 	return text, kept
 }
 
-func TestATokenIsFoundUntilItExpiresOrIsRevoked(t *testing.T) {
+func TestTokenIsFoundUntilItExpiresOrIsRevoked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	text, kept := create(t, path, TokenRequest{Name: "alice", Role: Client, Lifetime: time.Hour}, noon)
 	file, err := OpenTokens(path, slog.New(slog.DiscardHandler), nil)
@@ -107,7 +107,7 @@ func TestChangesAreTold(t *testing.T) {
 	}
 }
 
-func TestTheFileHoldsNoSecretAndIsPrivate(t *testing.T) {
+func TestFileHoldsNoSecretAndIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	text, _ := create(t, path, TokenRequest{Name: "alice", Role: Admin}, noon)
 	stored, err := os.ReadFile(path)

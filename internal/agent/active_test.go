@@ -55,9 +55,9 @@ func list(t *testing.T, addresses string, options ...grpc.DialOption) error {
 	return err
 }
 
-// TestACallFindsTheTrackerThatServes checks that calls reach the serving tracker regardless of the order of
+// TestCallFindsTheTrackerThatServes checks that calls reach the serving tracker regardless of the order of
 // addresses, past standby and stopped trackers.
-func TestACallFindsTheTrackerThatServes(t *testing.T) {
+func TestCallFindsTheTrackerThatServes(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
 	dir := t.TempDir()
@@ -172,7 +172,7 @@ func away(t *testing.T, address string) string {
 	return lis.Addr().String()
 }
 
-func TestATrackerThatIsCutOffFromItsDatabaseKeepsNoCallers(t *testing.T) {
+func TestTrackerThatIsCutOffFromItsDatabaseKeepsNoCallers(t *testing.T) {
 	f := newFarm(t)
 	serves, cut := "unix:"+filepath.Join(f.dir, "sock"), "unix:"+away(t, filepath.Join(t.TempDir(), "s"))
 	conn, err := agent.Dial(cut + "," + serves)
@@ -189,9 +189,9 @@ func TestATrackerThatIsCutOffFromItsDatabaseKeepsNoCallers(t *testing.T) {
 	}
 }
 
-// TestAStreamFindsTheTrackerThatServes checks that a stream is opened at the serving tracker, even if the first
+// TestStreamFindsTheTrackerThatServes checks that a stream is opened at the serving tracker, even if the first
 // address only refuses it after it was opened.
-func TestAStreamFindsTheTrackerThatServes(t *testing.T) {
+func TestStreamFindsTheTrackerThatServes(t *testing.T) {
 	f := newFarm(t)
 	serves, stands := "unix:"+filepath.Join(f.dir, "sock"), "unix:"+standby(t, "unix", filepath.Join(t.TempDir(), "s"), nil)
 	for _, addresses := range []string{stands + "," + serves, serves + "," + stands} {

@@ -197,7 +197,7 @@ func TestDroppedWorkIsToldToItsHandler(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatFailsFailsItsAttempt(t *testing.T) {
+func TestHandlerThatFailsFailsItsAttempt(t *testing.T) {
 	f := newFarm(t)
 	failed := make(chan struct{})
 	stop := f.tuner("tuner", 1, limit, func(context.Context, *tilthv1.LeaseWorkResponse) error {
@@ -212,7 +212,7 @@ func TestAHandlerThatFailsFailsItsAttempt(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatStopsFinishesWhatItHoldsOrHandsItBack(t *testing.T) {
+func TestAgentThatStopsFinishesWhatItHoldsOrHandsItBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		drain time.Duration
 		want  tilthv1.JobState
@@ -255,7 +255,7 @@ func TestAnAgentThatStopsFinishesWhatItHoldsOrHandsItBack(t *testing.T) {
 	}
 }
 
-func TestAVoidSessionDropsItsWorkAndJoinsAgain(t *testing.T) {
+func TestVoidSessionDropsItsWorkAndJoinsAgain(t *testing.T) {
 	f := newFarm(t)
 	leased, causes := make(chan struct{}, 2), make(chan error, 2)
 	stop := f.tuner("tuner", 1, time.Millisecond, func(ctx context.Context, _ *tilthv1.LeaseWorkResponse) error {
@@ -298,7 +298,7 @@ func TestSlotsHoldSeveralLeases(t *testing.T) {
 	stop()
 }
 
-func TestAnAgentThatIsRefusedSaysWhy(t *testing.T) {
+func TestAgentThatIsRefusedSaysWhy(t *testing.T) {
 	f := newFarm(t)
 	err := agent.Run(t.Context(), agent.Config{
 		Conn: f.conn, Handler: agent.HandlerFunc(nil), Spec: &tilthv1.AgentSpec{Name: "a", Kind: tilthv1.AgentKind_AGENT_KIND_RUNNER},
@@ -308,7 +308,7 @@ func TestAnAgentThatIsRefusedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAnAgentWithoutTrackerStopsWhenAsked(t *testing.T) {
+func TestAgentWithoutTrackerStopsWhenAsked(t *testing.T) {
 	conn, err := agent.Dial("unix:" + filepath.Join(t.TempDir(), "none"))
 	if err != nil {
 		t.Fatal(err)

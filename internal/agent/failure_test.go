@@ -22,7 +22,7 @@ func TestFarmErrorsHaveTheirClass(t *testing.T) {
 	}
 }
 
-func TestAMessageIsALineOfUTF8(t *testing.T) {
+func TestMessageIsALineOfUTF8(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "",
 		"one line":                            "one line",

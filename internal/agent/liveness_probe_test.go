@@ -43,9 +43,9 @@ func (s *slow) RecvMsg(any) error {
 	return nil
 }
 
-// TestAnUploadToAllShardsDoesNotWaitForATrackerThatIsStopped is a regression test: an upload to all shards waited for
+// TestUploadToAllShardsDoesNotWaitForATrackerThatIsStopped is a regression test: an upload to all shards waited for
 // a stopped tracker until its timeout.
-func TestAnUploadToAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
+func TestUploadToAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	const ever, pieces = 24 * time.Hour, 3
 	for name, c := range map[string]struct {
 		second  slow
@@ -101,8 +101,8 @@ func TestAnUploadToAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	}
 }
 
-// TestADownloadDoesNotWaitForATrackerThatIsStopped checks the same for downloads that try one shard after another.
-func TestADownloadDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
+// TestDownloadDoesNotWaitForATrackerThatIsStopped checks the same for downloads that try one shard after another.
+func TestDownloadDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shards{alive: func(context.Context, *grpc.ClientConn, int) error {
 			return status.Error(codes.Unavailable, "no answer")
@@ -128,8 +128,8 @@ func TestADownloadDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	})
 }
 
-// TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped checks the same for calls of all shards.
-func TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
+// TestCallOfAllShardsDoesNotWaitForATrackerThatIsStopped checks the same for calls of all shards.
+func TestCallOfAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shards{alive: func(ctx context.Context, _ *grpc.ClientConn, shard int) error {
 			return status.Error(codes.Unavailable, "no answer")
@@ -149,9 +149,9 @@ func TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	})
 }
 
-// TestARefusedProbeCountsAsAlive checks that a tracker that refuses a probe, because of its rate or memory limits,
+// TestRefusedProbeCountsAsAlive checks that a tracker that refuses a probe, because of its rate or memory limits,
 // counts as alive.
-func TestARefusedProbeCountsAsAlive(t *testing.T) {
+func TestRefusedProbeCountsAsAlive(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
 		silent bool

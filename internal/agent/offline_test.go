@@ -59,9 +59,9 @@ func (o *outage) Invoke(ctx context.Context, method string, args, reply any, _ .
 	return nil
 }
 
-// TestAnAgentThatIsOfflineForDaysComesBack with a token that expired meanwhile. It must not flood the restarted
+// TestAgentThatIsOfflineForDaysComesBack with a token that expired meanwhile. It must not flood the restarted
 // tracker or its own log.
-func TestAnAgentThatIsOfflineForDaysComesBack(t *testing.T) {
+func TestAgentThatIsOfflineForDaysComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour
 		o := &outage{began: time.Now(), away: time.Hour, expired: 5 * day, back: 6 * day}

@@ -9,9 +9,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAMessageThatATrackerWouldRefuseIsNotSent uses an address without a listener: oversized messages are refused
+// TestMessageThatATrackerWouldRefuseIsNotSent uses an address without a listener: oversized messages are refused
 // before connecting.
-func TestAMessageThatATrackerWouldRefuseIsNotSent(t *testing.T) {
+func TestMessageThatATrackerWouldRefuseIsNotSent(t *testing.T) {
 	conn, err := Dial("unix:" + t.TempDir() + "/none")
 	if err != nil {
 		t.Fatal(err)

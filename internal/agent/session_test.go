@@ -26,9 +26,9 @@ func (l leaving) Leave(ctx context.Context, _ *tilthv1.LeaveRequest, _ ...grpc.C
 	return nil, ctx.Err()
 }
 
-// TestAReceivedLeaveIsNotAWarning is a regression test: an agent warned about a failed leave although the tracker had
+// TestReceivedLeaveIsNotAWarning is a regression test: an agent warned about a failed leave although the tracker had
 // received it.
-func TestAReceivedLeaveIsNotAWarning(t *testing.T) {
+func TestReceivedLeaveIsNotAWarning(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	var log bytes.Buffer
 	s := newSession(&Config{}, leaving{end: end}, slog.New(slog.NewTextHandler(&log, nil)))
@@ -56,9 +56,9 @@ func (s *shardsOf) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.
 	return nil, errors.ErrUnsupported
 }
 
-// TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers is a regression test: while one shard's tracker stalled,
+// TestShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers is a regression test: while one shard's tracker stalled,
 // the others only received every third heartbeat, which lets sessions expire in large farms.
-func TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers(t *testing.T) {
+func TestShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval, beats = 10 * time.Second, 6
 		life, end := context.WithCancelCause(t.Context())

@@ -160,9 +160,9 @@ func TestWorkThatComesWhileAWaitIsEndedIsHandedBack(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatStopsWhileItWaitsHandsBackWhatComes checks that a stopping agent asks for no more work and returns
+// TestAgentThatStopsWhileItWaitsHandsBackWhatComes checks that a stopping agent asks for no more work and returns
 // leases that it still gets.
-func TestAnAgentThatStopsWhileItWaitsHandsBackWhatComes(t *testing.T) {
+func TestAgentThatStopsWhileItWaitsHandsBackWhatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{T: t, gives: [2]chan string{make(chan string, 1), make(chan string, 1)}}
 		s.ends = func(_ context.Context, shard, _ int) (bool, error) {

@@ -11,9 +11,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAStreamThatCannotBeBegunSaysWhy checks that a stream that cannot be opened at any shard returns the reason,
+// TestStreamThatCannotBeBegunSaysWhy checks that a stream that cannot be opened at any shard returns the reason,
 // which determines whether the caller retries.
-func TestAStreamThatCannotBeBegunSaysWhy(t *testing.T) {
+func TestStreamThatCannotBeBegunSaysWhy(t *testing.T) {
 	for _, away := range []int{0, 1} {
 		s := &shards{}
 		s.count.Store(2)

@@ -58,7 +58,7 @@ func TestShardsTakeTurnsByTheWeightsOfWhoWaits(t *testing.T) {
 	check(map[int]float64{0: 1. / 7, 1: 3. / 7, 2: 1. / 7, 3: 2. / 7})
 }
 
-func TestAShardThatDoesNotAnswerIsPassedOver(t *testing.T) {
+func TestShardThatDoesNotAnswerIsPassedOver(t *testing.T) {
 	var s turns
 	s.markUnresponsive(1)
 	if order := s.order(3); len(order) != 2 || order[0] != 0 || order[1] != 2 {

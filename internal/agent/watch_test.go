@@ -47,9 +47,9 @@ func (s *statusStream) RecvMsg(m any) error {
 	return nil
 }
 
-// TestTheClientOfAnAttachedJobRenewsItsStream checks that a client begins a stream each second while the tracker
+// TestClientOfAnAttachedJobRenewsItsStream checks that a client begins a stream each second while the tracker
 // answers, and that others keep theirs.
-func TestTheClientOfAnAttachedJobRenewsItsStream(t *testing.T) {
+func TestClientOfAnAttachedJobRenewsItsStream(t *testing.T) {
 	for attached, want := range map[bool]int{true: 10, false: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			line := &statusLine{}

@@ -105,7 +105,7 @@ func randomFile(t *testing.T, size int) (path string, content []byte) {
 	return path, content
 }
 
-func TestAFileTravelsThroughBrokenLines(t *testing.T) {
+func TestFileTravelsThroughBrokenLines(t *testing.T) {
 	store, cache := open(t, artifact.Options{}), open(t, artifact.Options{})
 	conn := serve(t, store, 3, 2, 9, 2, 4)
 	client := artifact.NewClient(conn, cache, slog.New(slog.DiscardHandler))

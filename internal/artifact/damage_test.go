@@ -102,7 +102,7 @@ func TestModifiedArtifactsAreVerifiedAgain(t *testing.T) {
 	r.mustHaveFound(t, "hello")
 }
 
-func TestAFlippedBitIsFoundByADownload(t *testing.T) {
+func TestFlippedBitIsFoundByADownload(t *testing.T) {
 	for _, content := range []string{"hello", strings.Repeat("x", 1<<20)} {
 		r := newRotting(t, artifact.Options{})
 		mustPut(t, r.Store, content)
@@ -126,9 +126,9 @@ func TestAFlippedBitIsFoundByADownload(t *testing.T) {
 	}
 }
 
-// TestAClientIsToldThatADamagedArtifactIsNotThere checks the error that makes the lease return and the batch be
+// TestClientIsToldThatADamagedArtifactIsNotThere checks the error that makes the lease return and the batch be
 // rebuilt.
-func TestAClientIsToldThatADamagedArtifactIsNotThere(t *testing.T) {
+func TestClientIsToldThatADamagedArtifactIsNotThere(t *testing.T) {
 	r := newRotting(t, artifact.Options{})
 	mustPut(t, r.Store, "hello")
 	rot(t, r.dir, "hello")
@@ -140,7 +140,7 @@ func TestAClientIsToldThatADamagedArtifactIsNotThere(t *testing.T) {
 	r.mustHaveFound(t, "hello")
 }
 
-func TestAFlippedBitInACacheIsFetchedAgain(t *testing.T) {
+func TestFlippedBitInACacheIsFetchedAgain(t *testing.T) {
 	store, cache := open(t, artifact.Options{}), newRotting(t, artifact.Options{})
 	mustPut(t, store, "hello")
 	client := artifact.NewClient(serve(t, store), cache.Store, slog.New(slog.DiscardHandler))
@@ -159,7 +159,7 @@ func TestAFlippedBitInACacheIsFetchedAgain(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsGoneIsFoundMissing(t *testing.T) {
+func TestFileThatIsGoneIsFoundMissing(t *testing.T) {
 	r := newRotting(t, artifact.Options{})
 	mustPut(t, r.Store, "hello")
 	digest := records.Digest([]byte("hello"))
@@ -172,8 +172,8 @@ func TestAFileThatIsGoneIsFoundMissing(t *testing.T) {
 	mustPut(t, r.Store, "hello")
 }
 
-// TestTheScrubberFindsWhatNobodyUses checks the interval and the rate of scrubbing.
-func TestTheScrubberFindsWhatNobodyUses(t *testing.T) {
+// TestScrubberFindsWhatNobodyUses checks the interval and the rate of scrubbing.
+func TestScrubberFindsWhatNobodyUses(t *testing.T) {
 	content := strings.Repeat("x", 1<<20)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

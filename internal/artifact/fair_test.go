@@ -22,7 +22,7 @@ func putAllAs(t *testing.T, s *artifact.Store, identity string, contents ...stri
 	}
 }
 
-func TestTheOldestArtifactsOfTheLargestOwnerAreEvicted(t *testing.T) {
+func TestOldestArtifactsOfTheLargestOwnerAreEvicted(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b", "c")
 	for n := range 100 {
@@ -33,7 +33,7 @@ func TestTheOldestArtifactsOfTheLargestOwnerAreEvicted(t *testing.T) {
 	}
 }
 
-func TestASmallOwnerEvictsArtifactsOfTheLargest(t *testing.T) {
+func TestSmallOwnerEvictsArtifactsOfTheLargest(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b")
 	for n := range 14 {
@@ -45,8 +45,8 @@ func TestASmallOwnerEvictsArtifactsOfTheLargest(t *testing.T) {
 	}
 }
 
-// TestAnUploadLargerThanAnyShareEvictsNothing uploads many incomplete artifacts by one identity.
-func TestAnUploadLargerThanAnyShareEvictsNothing(t *testing.T) {
+// TestUploadLargerThanAnyShareEvictsNothing uploads many incomplete artifacts by one identity.
+func TestUploadLargerThanAnyShareEvictsNothing(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit, UploadBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b", "c", "d")
 	err := putAs(s, "mallory", strings.Repeat("x", 14*unit))
@@ -119,7 +119,7 @@ func TestUnusedArtifactsAreDroppedAndSaid(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsOpenedWithLessRoomShrinks(t *testing.T) {
+func TestStoreThatIsOpenedWithLessRoomShrinks(t *testing.T) {
 	dir := t.TempDir()
 	mustPut(t, open(t, artifact.Options{Dir: dir}), "aaa", "bbb", "ccc")
 	open(t, artifact.Options{Dir: dir, CapBytes: 2 * unit})

@@ -114,7 +114,7 @@ func TestStoredArtifactsAreServed(t *testing.T) {
 	}
 }
 
-func TestTheLeastRecentlyUsedGoesFirstButNothingInUse(t *testing.T) {
+func TestLeastRecentlyUsedGoesFirstButNothingInUse(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir, CapBytes: 3 * unit, UploadBytes: 3 * unit})
 	large := strings.Repeat("e", unit+1) // two units
@@ -144,7 +144,7 @@ func TestTheLeastRecentlyUsedGoesFirstButNothingInUse(t *testing.T) {
 	}
 }
 
-func TestABrokenUploadIsResumed(t *testing.T) {
+func TestBrokenUploadIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir})
 	content := strings.Repeat("0123456789", 1000)
@@ -233,7 +233,7 @@ func (f *fullFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-func TestAFullDiskIsReportedAndLeavesNoPart(t *testing.T) {
+func TestFullDiskIsReportedAndLeavesNoPart(t *testing.T) {
 	dir := t.TempDir()
 	disk := &fullDisk{free: 3}
 	s := open(t, artifact.Options{Dir: dir, FS: disk})
@@ -286,9 +286,9 @@ func (n noted) SyncDir(path string) error {
 	return n.OS.SyncDir(path)
 }
 
-// TestAnArtifactOutlivesAPowerCutOnceItIsStored checks that the bytes, the name and the folder are synced when Put
+// TestArtifactOutlivesAPowerCutOnceItIsStored checks that the bytes, the name and the folder are synced when Put
 // returns.
-func TestAnArtifactOutlivesAPowerCutOnceItIsStored(t *testing.T) {
+func TestArtifactOutlivesAPowerCutOnceItIsStored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	var steps []string
 	mustPut(t, open(t, artifact.Options{Dir: dir, FS: noted{steps: &steps}}), "hello") // its digest begins with 2cf2

@@ -49,7 +49,7 @@ func (d *badSync) SyncDir(path string) error {
 	return d.OS.SyncDir(path)
 }
 
-func TestAFailedSyncEndsTheFilesLife(t *testing.T) {
+func TestFailedSyncEndsTheFilesLife(t *testing.T) {
 	line := errors.New("line cut")
 	for name, c := range map[string]struct {
 		fail func(*badSync)
@@ -84,7 +84,7 @@ func TestAFailedSyncEndsTheFilesLife(t *testing.T) {
 	}
 }
 
-func TestAClientSendsAgainWhatADiskLost(t *testing.T) {
+func TestClientSendsAgainWhatADiskLost(t *testing.T) {
 	store := open(t, artifact.Options{FS: &badSync{file: true}})
 	path, content := randomFile(t, 1000)
 	client := artifact.NewClient(serve(t, store), nil, slog.New(slog.DiscardHandler))
@@ -105,7 +105,7 @@ func besides(content string) string {
 	}
 }
 
-func TestAnUploadThatWasUnderWayWhenTheProcessEndedIsNotBelieved(t *testing.T) {
+func TestUploadThatWasUnderWayWhenTheProcessEndedIsNotBelieved(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir})
 	h := hold(t, s, upload("ana", "hello"), "hel")

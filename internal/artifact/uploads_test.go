@@ -56,7 +56,7 @@ func (h *holder) end() error {
 	return <-h.ended
 }
 
-func TestAnUploadThatAnnouncesAllOfTheRoomEvictsNothingBeforeBytesCome(t *testing.T) {
+func TestUploadThatAnnouncesAllOfTheRoomEvictsNothingBeforeBytesCome(t *testing.T) {
 	const cap = 3 * unit
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir, CapBytes: cap, UploadBytes: cap})
@@ -74,7 +74,7 @@ func TestAnUploadThatAnnouncesAllOfTheRoomEvictsNothingBeforeBytesCome(t *testin
 	}
 }
 
-func TestAnUploadBeyondTheQuotaIsRefusedByWhatItAnnounces(t *testing.T) {
+func TestUploadBeyondTheQuotaIsRefusedByWhatItAnnounces(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 100 * unit, UploadBytes: 10 * unit})
 	err := s.Put(t.Context(), artifact.Upload{Digest: records.Digest(nil), SizeBytes: 10 * unit}, iotest.ErrReader(errors.New("it was read")))
 	if !errors.Is(err, artifact.ErrFull) || !strings.Contains(err.Error(), "the uploads of an identity may take 163840") {
@@ -82,7 +82,7 @@ func TestAnUploadBeyondTheQuotaIsRefusedByWhatItAnnounces(t *testing.T) {
 	}
 }
 
-func TestAStalledUploadBlocksNoOther(t *testing.T) {
+func TestStalledUploadBlocksNoOther(t *testing.T) {
 	for _, identity := range []string{"mallory", "ana"} {
 		t.Run(identity, func(t *testing.T) {
 			dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestAStalledUploadBlocksNoOther(t *testing.T) {
 	}
 }
 
-func TestAStalledUploadOverTheWireBlocksNoOther(t *testing.T) {
+func TestStalledUploadOverTheWireBlocksNoOther(t *testing.T) {
 	store := open(t, artifact.Options{})
 	conn := serve(t, store)
 	path, content := randomFile(t, 1<<20)
@@ -260,8 +260,8 @@ func TestUnfinishedBytesOfAnIdentityAreBounded(t *testing.T) {
 	_ = first.end()
 }
 
-// TestAnUploadThatOthersHoldUpGoesOnWhereItWas reaches the limit on bytes in the middle of an upload.
-func TestAnUploadThatOthersHoldUpGoesOnWhereItWas(t *testing.T) {
+// TestUploadThatOthersHoldUpGoesOnWhereItWas reaches the limit on bytes in the middle of an upload.
+func TestUploadThatOthersHoldUpGoesOnWhereItWas(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 100 * unit, UploadBytes: 4 * unit})
 	large, up := strings.Repeat("l", 2*unit), upload("ana", "")
 	up.Digest, up.SizeBytes = records.Digest([]byte(large)), int64(len(large))

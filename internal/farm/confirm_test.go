@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// TestAScheduleFromElsewhereIsMeasuredOnce checks that results are cached. Which of two schedules is the faster one is
+// TestScheduleFromElsewhereIsMeasuredOnce checks that results are cached. Which of two schedules is the faster one is
 // not checked here, because a busy machine can make either one slow.
-func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
+func TestScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	}
 }
 
-func TestAScheduleThatIsWrongHereIsRefused(t *testing.T) {
+func TestScheduleThatIsWrongHereIsRefused(t *testing.T) {
 	candidates := []builder.Candidate{{Digest: "theirs"}, {Digest: "default"}}
 	right := func(samples ...float64) runner.Outcome {
 		return runner.Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, Samples: samples}

@@ -106,7 +106,7 @@ func TestMissingFoldersAreJudgedByTheirParent(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsToldFromAFolderOfOthers(t *testing.T) {
+func TestFullDiskIsToldFromAFolderOfOthers(t *testing.T) {
 	full := notWritten("/data", &fs.PathError{Op: "write", Path: "/data/f", Err: unix.ENOSPC})
 	if full.State != Prevents || !strings.Contains(full.Remedy, "free some space") {
 		t.Errorf("a full disk is %+v", full)

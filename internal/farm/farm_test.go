@@ -229,7 +229,7 @@ func TestRecordsCanBeReadAndImportedWhileAFarmHasThem(t *testing.T) {
 	}
 }
 
-func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
+func TestAgentsScratchFolderIsItsOwn(t *testing.T) {
 	taken := map[string]string{}
 	for _, name := range []string{"board", ".", "..", "../board", "a/b", "a_b", "a%2Fb"} {
 		dir := scratchDir("cache", name)
@@ -243,9 +243,9 @@ func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestAnAgentsScratchFolderIsTakenOnce is a regression test: a second agent of the same name emptied the folder that
+// TestAgentsScratchFolderIsTakenOnce is a regression test: a second agent of the same name emptied the folder that
 // the first one was using.
-func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
+func TestAgentsScratchFolderIsTakenOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	cfg := AgentConfig{Tracker: "unix:none", Name: "b", CacheDir: t.TempDir()}
 	first, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")

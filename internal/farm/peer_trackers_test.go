@@ -83,9 +83,9 @@ func newOthersUnderTest(t *testing.T, security tracker.Security, members ...reco
 	return o
 }
 
-// TestATokenIsPassedOnlyToATrackerOfTheDatabase checks that tokens are only sent to trackers with the certificate
+// TestTokenIsPassedOnlyToATrackerOfTheDatabase checks that tokens are only sent to trackers with the certificate
 // registered in the database.
-func TestATokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
+func TestTokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
 	theirs := certificate(t)
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,9 +106,9 @@ func TestATokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
 	}
 }
 
-// TestATokenIsPassedInTheClearOnThisHostAlone checks that without certificates, the address 127.0.0.1 is only used
+// TestTokenIsPassedInTheClearOnThisHostAlone checks that without certificates, the address 127.0.0.1 is only used
 // for trackers registered on the same host.
-func TestATokenIsPassedInTheClearOnThisHostAlone(t *testing.T) {
+func TestTokenIsPassedInTheClearOnThisHostAlone(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestATokenIsPassedInTheClearOnThisHostAlone(t *testing.T) {
 	}
 }
 
-func TestATokenIsNotPassedOnInTheClear(t *testing.T) {
+func TestTokenIsNotPassedOnInTheClear(t *testing.T) {
 	err := listOwners(t, newOthersUnderTest(t, tracker.Security{}, records.Member{Address: "tracker2.example.com:9190"}))
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "give the trackers certificates") {
 		t.Errorf("a token that would be sent in the clear: %v", err)

@@ -80,7 +80,7 @@ func TestRatesWhoseTimeIsOddAreMeasuredAgain(t *testing.T) {
 	}
 }
 
-func TestAMachineThatCannotBeMeasuredHasNoRates(t *testing.T) {
+func TestMachineThatCannotBeMeasuredHasNoRates(t *testing.T) {
 	failure := errors.New("no compiler")
 	_, err := daily(filepath.Join(t.TempDir(), "none"), slow, morning, func() (roofline.Rates, error) { return roofline.Rates{}, failure })
 	if !errors.Is(err, failure) {

@@ -29,9 +29,9 @@ func (l *lonely) Heartbeat(context.Context, records.Member) ([]records.Member, e
 
 func (l *lonely) Leave() {}
 
-// TestATrackerWithoutPeersKeepsItsShards is a regression test: a tracker with all shards of a failed peer released one
+// TestTrackerWithoutPeersKeepsItsShards is a regression test: a tracker with all shards of a failed peer released one
 // every few seconds while the members were unavailable.
-func TestATrackerWithoutPeersKeepsItsShards(t *testing.T) {
+func TestTrackerWithoutPeersKeepsItsShards(t *testing.T) {
 	const shards = 2
 	host, err := tracker.NewHost(tracker.HostConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {

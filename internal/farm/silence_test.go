@@ -26,9 +26,9 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// TestALocalFarmSaysOnceWhyItFails is a regression test: if records could not be written, the log repeated the error
+// TestLocalFarmSaysOnceWhyItFails is a regression test: if records could not be written, the log repeated the error
 // twice and reported that agents lost the tracker.
-func TestALocalFarmSaysOnceWhyItFails(t *testing.T) {
+func TestLocalFarmSaysOnceWhyItFails(t *testing.T) {
 	var log lines
 	cfg := config(t)
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))

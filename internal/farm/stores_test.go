@@ -33,7 +33,7 @@ func TestEveryKindOpensAStore(t *testing.T) {
 	}
 }
 
-func TestAnUnknownKindOfStoreIsRefused(t *testing.T) {
+func TestUnknownKindOfStoreIsRefused(t *testing.T) {
 	for choice, want := range map[string]string{
 		"paper":                      `store "paper" is not known; use bolt or memory or postgres://USER@HOST:PORT/DATABASE`,
 		"paper://ana:secret@host":    "store is not known",

@@ -42,7 +42,7 @@ func newAgent(t *testing.T) (*AgentMetrics, *prometheus.Registry) {
 	return a, reg
 }
 
-func TestAnAgentIsReadyWhileTheTrackerAnswersIt(t *testing.T) {
+func TestAgentIsReadyWhileTheTrackerAnswersIt(t *testing.T) {
 	a, reg := newAgent(t)
 	call := func(method string, err error) {
 		_ = a.count(t.Context(), method, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return err })
@@ -125,7 +125,7 @@ func TestReportsCountOnceTheyAreAccepted(t *testing.T) {
 		`tilth_runner_calibration_ratio_bucket{le="1.02"} 1`)
 }
 
-func TestATunersMetricsHearOfSearches(t *testing.T) {
+func TestTunersMetricsHearOfSearches(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, err := NewTunerMetrics(reg)
 	if err != nil {

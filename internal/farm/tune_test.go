@@ -57,8 +57,8 @@ func startFarm(t *testing.T) *client.Client {
 // patient is the patience for agents to join.
 var patient = client.Patience{Waits: true, Most: time.Minute}
 
-// TestAProgramHasAFarmTuneItsModel submits a model to a tracker and receives records. Cancellation ends the job.
-func TestAProgramHasAFarmTuneItsModel(t *testing.T) {
+// TestProgramHasAFarmTuneItsModel submits a model to a tracker and receives records. Cancellation ends the job.
+func TestProgramHasAFarmTuneItsModel(t *testing.T) {
 	c := startFarm(t)
 	heard := 0
 	r, err := jobclient.Tune(t.Context(), c, []jobclient.Source{{Name: "doubles", Model: doubles(), Weight: 3}}, jobclient.TuneOptions{

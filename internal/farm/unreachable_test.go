@@ -43,9 +43,9 @@ func bucket(t *testing.T, address string, status int) string {
 	return lis.Addr().String()
 }
 
-// TestATrackerWaitsForItsObjectStore is a regression test: a tracker exited if its object store was unavailable at
+// TestTrackerWaitsForItsObjectStore is a regression test: a tracker exited if its object store was unavailable at
 // the start. It still exits if the store refuses it.
-func TestATrackerWaitsForItsObjectStore(t *testing.T) {
+func TestTrackerWaitsForItsObjectStore(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "tilth")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	free, err := net.Listen("tcp", nowhere)
@@ -111,7 +111,7 @@ func TestATrackerWaitsForItsObjectStore(t *testing.T) {
 	}
 }
 
-func TestATrackerEndsWhereItsObjectStoreRefusesIt(t *testing.T) {
+func TestTrackerEndsWhereItsObjectStoreRefusesIt(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "tilth")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
 	at := bucket(t, nowhere, http.StatusForbidden)

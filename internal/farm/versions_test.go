@@ -18,9 +18,9 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion checks a tracker that discovers an incompatible schema
+// TestTrackerKeepsItsShardsWhenAnotherIsOfALaterVersion checks a tracker that discovers an incompatible schema
 // during a takeover. It continues with its shards. Without shards it exits with an explanation.
-func TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
+func TestTrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
 	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ type versioned struct {
 
 func (v versioned) Schema() (schema, own int) { return v.schema, v.own }
 
-func TestALaterVersionIsSaidOnce(t *testing.T) {
+func TestLaterVersionIsSaidOnce(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	var v versions

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestALockHasOneHolder(t *testing.T) {
+func TestLockHasOneHolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".lock")
 	for range 2 {
@@ -32,8 +32,8 @@ func TestALockHasOneHolder(t *testing.T) {
 	}
 }
 
-// TestALockThatIsRemovedKeepsOneHolder covers waiters that opened the lock's file just before its holder removed it.
-func TestALockThatIsRemovedKeepsOneHolder(t *testing.T) {
+// TestLockThatIsRemovedKeepsOneHolder covers waiters that opened the lock's file just before its holder removed it.
+func TestLockThatIsRemovedKeepsOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ".lock")
 	var holders atomic.Int32
 	var all sync.WaitGroup

@@ -34,7 +34,7 @@ func TestLeastRecentlyUsedFilesGo(t *testing.T) {
 	}
 }
 
-func TestTheNewestFileStaysWhateverItsSize(t *testing.T) {
+func TestNewestFileStaysWhateverItsSize(t *testing.T) {
 	d, err := OpenLRU(t.TempDir(), 5)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // oldText is replaced by newText.
 var oldText, newText = strings.Repeat("old", 3000), strings.Repeat("new", 4000)
 
-func TestAFileThatWasWrittenOutlivesAPowerCut(t *testing.T) {
+func TestFileThatWasWrittenOutlivesAPowerCut(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "file")
 	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(oldText), 0o644)); err != nil {

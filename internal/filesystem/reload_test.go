@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestAFileIsReadAgainWhenItChanges(t *testing.T) {
+func TestFileIsReadAgainWhenItChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	var log bytes.Buffer
 	writes := 0

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestAPrivateFileKeepsItsOwner is a regression test: a change by root made tokens unreadable for the service.
-func TestAPrivateFileKeepsItsOwner(t *testing.T) {
+// TestPrivateFileKeepsItsOwner is a regression test: a change by root made tokens unreadable for the service.
+func TestPrivateFileKeepsItsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
@@ -69,9 +69,9 @@ func TestFailedWriteLeavesWhatWasThere(t *testing.T) {
 	}
 }
 
-// TestAFailedSyncLeavesWhatWasThere checks that a failed sync discards the new file. A later sync may succeed
+// TestFailedSyncLeavesWhatWasThere checks that a failed sync discards the new file. A later sync may succeed
 // although data were lost.
-func TestAFailedSyncLeavesWhatWasThere(t *testing.T) {
+func TestFailedSyncLeavesWhatWasThere(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {

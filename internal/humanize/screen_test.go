@@ -25,7 +25,7 @@ func written(t *testing.T, table *Table, screen Screen) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-func TestATableFitsItsScreenAndCellsKeepBothEnds(t *testing.T) {
+func TestTableFitsItsScreenAndCellsKeepBothEnds(t *testing.T) {
 	for _, width := range []int{60, 70, 80} {
 		lines := written(t, jobs(), Screen{Width: width})
 		for _, line := range lines {
@@ -39,7 +39,7 @@ func TestATableFitsItsScreenAndCellsKeepBothEnds(t *testing.T) {
 	}
 }
 
-func TestARowIsNotElidedBelowTheLeastWidth(t *testing.T) {
+func TestRowIsNotElidedBelowTheLeastWidth(t *testing.T) {
 	if narrow, smallest := written(t, jobs(), Screen{Width: 20}), written(t, jobs(), Screen{Width: minScreen}); narrow[1] != smallest[1] {
 		t.Errorf("on 20 columns the row is %q, on %d it is %q", narrow[1], minScreen, smallest[1])
 	}
@@ -90,7 +90,7 @@ func TestTimesAreRelativeOnAScreenOnly(t *testing.T) {
 	}
 }
 
-func TestAFullScreenHasTimesInFull(t *testing.T) {
+func TestFullScreenHasTimesInFull(t *testing.T) {
 	if row := written(t, jobs(), Screen{Full: true})[1]; !strings.Contains(row, "2026-01-01T00:00:00Z") {
 		t.Errorf("the row is %q", row)
 	}

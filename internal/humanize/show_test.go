@@ -62,7 +62,7 @@ func TestTableAlignsByRunesAndLeavesNoTrailingSpace(t *testing.T) {
 	}
 }
 
-func TestACellIsOneLine(t *testing.T) {
+func TestCellIsOneLine(t *testing.T) {
 	table := NewTable("NAME", "REASON")
 	table.Row("a", "b\x1b[2J\nforged  row\u202e")
 	var out strings.Builder

@@ -79,7 +79,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatHangsIsTriedAgain(t *testing.T) {
+func TestAttemptThatHangsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		err := retry.Do(t.Context(), discard, retry.Policy{Try: time.Second}, "call", func(ctx context.Context) error {

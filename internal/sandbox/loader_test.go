@@ -32,7 +32,7 @@ func TestFoldersAreThoseOfTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestTheFirstFolderWithALibraryHasIt(t *testing.T) {
+func TestFirstFolderWithALibraryHasIt(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	for path, text := range map[string]string{filepath.Join(one, "libx.so"): "", filepath.Join(two, "libx.so.1"): "a library"} {

@@ -299,8 +299,8 @@ func TestLowerLimitsOfTheMachineStay(t *testing.T) {
 	}
 }
 
-// TestASandboxWaitsForOneThatIsAtItsLimit uses sandboxes of one user, whose processes the kernel counts together.
-func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
+// TestSandboxWaitsForOneThatIsAtItsLimit uses sandboxes of one user, whose processes the kernel counts together.
+func TestSandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 	s, program := open(t), hostile(t)
 	need(t, s, User)
 	read, write, err := os.Pipe()
@@ -452,9 +452,9 @@ func landlocked(t *testing.T, s *Sandbox) *Sandbox {
 	return locked
 }
 
-// TestAnExecutableNeedNotBeSeen covers deleted executables, because a service restarts itself after its file was
+// TestExecutableNeedNotBeSeen covers deleted executables, because a service restarts itself after its file was
 // replaced.
-func TestAnExecutableNeedNotBeSeen(t *testing.T) {
+func TestExecutableNeedNotBeSeen(t *testing.T) {
 	s := open(t)
 	text, err := os.ReadFile("/bin/echo")
 	if err != nil {
@@ -485,9 +485,9 @@ func TestAnExecutableNeedNotBeSeen(t *testing.T) {
 	}
 }
 
-// TestAProgramHasItsDescriptorsAndNoOthers regardless of their numbers in this process, which also has inheritable
+// TestProgramHasItsDescriptorsAndNoOthers regardless of their numbers in this process, which also has inheritable
 // descriptors.
-func TestAProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
+func TestProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
 	s, program := open(t), hostile(t)
 	v := newVictims(t, program)
 	var files []*os.File

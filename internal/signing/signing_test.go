@@ -48,7 +48,7 @@ func sign(t *testing.T, key PrivateKey, file, comment string) []byte {
 	return text
 }
 
-func TestAFileIsVerifiedWithTheKeyThatSignedIt(t *testing.T) {
+func TestFileIsVerifiedWithTheKeyThatSignedIt(t *testing.T) {
 	_, path := keys(t)
 	key, err := ReadPrivateKey(path, nil)
 	if err != nil {
@@ -202,7 +202,7 @@ func encrypted(t *testing.T, key PrivateKey, password string) (path string) {
 	return write(t, "key", "untrusted comment: minisign encrypted secret key\n"+base64.StdEncoding.EncodeToString(b)+"\n")
 }
 
-func TestAnEncryptedKeyWantsItsPassword(t *testing.T) {
+func TestEncryptedKeyWantsItsPassword(t *testing.T) {
 	key, _ := keys(t)
 	path := encrypted(t, key, "secret")
 	asked := errors.New("no terminal")

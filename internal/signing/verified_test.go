@@ -86,8 +86,8 @@ func TestOpenVerifiedRefusesSpecialFiles(t *testing.T) {
 	}
 }
 
-// TestACopyHasNoMoreThanWasVerified covers data appended during the copy.
-func TestACopyHasNoMoreThanWasVerified(t *testing.T) {
+// TestCopyHasNoMoreThanWasVerified covers data appended during the copy.
+func TestCopyHasNoMoreThanWasVerified(t *testing.T) {
 	f, err := Sealed(strings.NewReader("a package and more"), 9)
 	if err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func TestEveryBoundIsKept(t *testing.T) {
 	}
 }
 
-func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
+func TestFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 	c := checker(t)
 	task := &tilthv1.TaskSpec{}
 	for name, test := range map[string]struct {
@@ -149,8 +149,8 @@ func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 	}
 }
 
-// TestAMessageThatComesInPartsIsRefused because a decoder merges repeated parts, so lists could exceed their bounds.
-func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
+// TestMessageThatComesInPartsIsRefused because a decoder merges repeated parts, so lists could exceed their bounds.
+func TestMessageThatComesInPartsIsRefused(t *testing.T) {
 	part := encode(t, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 200)}})
 	err := checker(t).Wire(&tilthv1.JoinRequest{}, append(part, part...))
 	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "spec: is a duplicate" {

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestAFailedCallIsExplainedByItsCause is a regression test: unknown host names were blamed on TLS, and refusals of
+// TestFailedCallIsExplainedByItsCause is a regression test: unknown host names were blamed on TLS, and refusals of
 // agents were explained in gRPC's terms.
-func TestAFailedCallIsExplainedByItsCause(t *testing.T) {
+func TestFailedCallIsExplainedByItsCause(t *testing.T) {
 	for message, want := range map[string]string{
 		"last resolver error: produced zero addresses":                                                                    "its host name is not known",
 		"name resolver error: produced zero addresses":                                                                    "its host name is not known",

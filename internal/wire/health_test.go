@@ -31,7 +31,7 @@ func serve(t *testing.T, c HealthChecks) (addrs []string) {
 	return []string{port.Listener.Addr().String(), "unix:" + path}
 }
 
-func TestAProcessThatIsWellSaysSo(t *testing.T) {
+func TestProcessThatIsWellSaysSo(t *testing.T) {
 	for _, addr := range serve(t, HealthChecks{Live: func() error { return nil }, Ready: func(context.Context) error { return nil }}) {
 		for _, path := range []string{LivePath, ReadyPath} {
 			if err := AskHealth(t.Context(), addr, path, nil); err != nil {
@@ -41,7 +41,7 @@ func TestAProcessThatIsWellSaysSo(t *testing.T) {
 	}
 }
 
-func TestAProcessSaysWhyItIsNotReady(t *testing.T) {
+func TestProcessSaysWhyItIsNotReady(t *testing.T) {
 	checks := HealthChecks{
 		Live:  func() error { return nil },
 		Ready: func(context.Context) error { return errors.New("no tracker\nanswers") },

@@ -25,7 +25,7 @@ func TestRowsAreReadBackInOrder(t *testing.T) {
 	}
 }
 
-func TestABrokenLineIsNamed(t *testing.T) {
+func TestBrokenLineIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	if err := os.WriteFile(path, []byte("{\"A\":1}\n{\"A\":"), 0o600); err != nil {
 		t.Fatal(err)

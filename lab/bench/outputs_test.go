@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-func TestTheWorstErrorIsRelativeToTheLargestValue(t *testing.T) {
+func TestWorstErrorIsRelativeToTheLargestValue(t *testing.T) {
 	zeros := array.New(array.Float32, 2)
 	want := array.FromFloat32([]float32{1, -4}, 2)
 	nan := float32(math.NaN())

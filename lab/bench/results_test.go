@@ -24,8 +24,8 @@ func open(t *testing.T, folder, machine string) *File[row] {
 	return f
 }
 
-// TestTheNewestRowsOfEachMachineAreKept checks that a later run only replaces rows of its machine.
-func TestTheNewestRowsOfEachMachineAreKept(t *testing.T) {
+// TestNewestRowsOfEachMachineAreKept checks that a later run only replaces rows of its machine.
+func TestNewestRowsOfEachMachineAreKept(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "results")
 	if list, err := Machines(folder, "times"); err != nil || len(list) > 0 {
 		t.Fatalf("%v, %v before anything was measured", list, err)
@@ -52,7 +52,7 @@ func TestTheNewestRowsOfEachMachineAreKept(t *testing.T) {
 	}
 }
 
-func TestADamagedFileIsNamed(t *testing.T) {
+func TestDamagedFileIsNamed(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "old", "times.jsonl")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

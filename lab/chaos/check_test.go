@@ -11,9 +11,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestTheCheckerSeesEachPromiseBroken modifies the journals of a fault-free round. The checker must find each
+// TestCheckerSeesEachPromiseBroken modifies the journals of a fault-free round. The checker must find each
 // violation.
-func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
+func TestCheckerSeesEachPromiseBroken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the farm's program and runs it to its end")
 	}

@@ -30,7 +30,7 @@ func main() {
 }
 `
 
-func TestAPointDoesWhatTheEnvironmentSaysAtTheTimeThatItSays(t *testing.T) {
+func TestPointDoesWhatTheEnvironmentSaysAtTheTimeThatItSays(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module example.com/p\n\ngo 1.26\n", "main.go": failpointProgram} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -71,7 +71,7 @@ func TestAPointDoesWhatTheEnvironmentSaysAtTheTimeThatItSays(t *testing.T) {
 	}
 }
 
-func TestAPackageWithoutPointsIsRefused(t *testing.T) {
+func TestPackageWithoutPointsIsRefused(t *testing.T) {
 	if _, err := buildWithFailpoints(t.Context(), ".", []string{"."}, []string{"build"}); err == nil || !strings.Contains(err.Error(), "there are none") {
 		t.Error(err)
 	}

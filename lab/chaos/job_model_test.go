@@ -53,7 +53,7 @@ func TestJobsAreLinearizable(t *testing.T) {
 	}
 }
 
-func TestTheCheckerSeesATrackerThatWritesAfterItsEpoch(t *testing.T) {
+func TestCheckerSeesATrackerThatWritesAfterItsEpoch(t *testing.T) {
 	good := []fence{{1, 0, 1, "a"}, {2, 1, 1, "a"}, {3, 0, 1, "a"}, {4, 0, 2, "b"}, {5, 0, 2, "b"}}
 	for name, c := range map[string]struct {
 		fences  []fence

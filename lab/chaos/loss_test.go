@@ -10,9 +10,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestTheCheckerAcceptsOnlyExplainedLosses restores a farm's records from a backup during its work. The checker must
+// TestCheckerAcceptsOnlyExplainedLosses restores a farm's records from a backup during its work. The checker must
 // accept exactly the loss of the work since the backup.
-func TestTheCheckerAcceptsOnlyExplainedLosses(t *testing.T) {
+func TestCheckerAcceptsOnlyExplainedLosses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the farm's program and runs it to its end")
 	}

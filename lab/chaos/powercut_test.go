@@ -25,10 +25,10 @@ var (
 	farms = flag.Int("farms", 1, "how many farms are recorded; the seed is that of the first, the others follow")
 )
 
-// TestAPowerCutLosesNothingThatWasAcknowledged records the writes of a farm and cuts its power at random instants:
+// TestPowerCutLosesNothingThatWasAcknowledged records the writes of a farm and cuts its power at random instants:
 // the disk keeps everything synced by then, and some of the rest. A tracker that opens the data must have everything
 // that agents and client saw acknowledged. After some cuts the farm continues to its end, and must keep its promises.
-func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
+func TestPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: records what a farm writes, and restarts it after power cuts")
 	}

@@ -10,7 +10,7 @@ import (
 // architectureLines is the maximum length of docs/architecture.md, which should be readable in one sitting.
 const architectureLines = 300
 
-func TestTheArchitectureIsReadAtOneSitting(t *testing.T) {
+func TestArchitectureIsReadAtOneSitting(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -166,8 +166,8 @@ func importsAreOf(t *testing.T, list map[string][]string) {
 	}
 }
 
-// TestTheProductLinksNoLaboratory keeps benchmarks, simulations and faults out of the program that users install.
-func TestTheProductLinksNoLaboratory(t *testing.T) {
+// TestProductLinksNoLaboratory keeps benchmarks, simulations and faults out of the program that users install.
+func TestProductLinksNoLaboratory(t *testing.T) {
 	linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"cmd/tilth").Output()
 	if err != nil {
 		t.Fatal(err)

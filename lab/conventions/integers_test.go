@@ -12,9 +12,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestTheTreeFitsIntegersOf32Bits type-checks every package for 32-bit Arm, as boards run runners too. It checks the
+// TestTreeFitsIntegersOf32Bits type-checks every package for 32-bit Arm, as boards run runners too. It checks the
 // source of all dependencies, because compiling them takes minutes.
-func TestTheTreeFitsIntegersOf32Bits(t *testing.T) {
+func TestTreeFitsIntegersOf32Bits(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)

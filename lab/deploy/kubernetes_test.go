@@ -150,9 +150,9 @@ func checkSecretFiles(t *testing.T, name string, args, files []string) {
 	}
 }
 
-// TestTheTrackerOfADatabaseMayMove checks for two trackers, one of which may move at a time. Only the trackers and
+// TestTrackerOfADatabaseMayMove checks for two trackers, one of which may move at a time. Only the trackers and
 // the operator can reach the servers. A standby confirms each commit.
-func TestTheTrackerOfADatabaseMayMove(t *testing.T) {
+func TestTrackerOfADatabaseMayMove(t *testing.T) {
 	all := manifests(t, folders[1])
 	if all["StatefulSet/tracker"] != nil {
 		t.Error("there is a third tracker")

@@ -53,7 +53,7 @@ func TestHelpBecomesMarkdown(t *testing.T) {
 	}
 }
 
-func TestTheProtocolIsDescribedByItsComments(t *testing.T) {
+func TestProtocolIsDescribedByItsComments(t *testing.T) {
 	page, err := wirePage(t.Context(), "../..")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestDocumentsThatTextRefersToAreLinks(t *testing.T) {
 	}
 }
 
-func TestAFolderWithOtherFilesIsLeftAlone(t *testing.T) {
+func TestFolderWithOtherFilesIsLeftAlone(t *testing.T) {
 	out := t.TempDir()
 	pages := map[string]string{"a/b.md": "b"}
 	for range 2 {

@@ -9,7 +9,7 @@ import (
 const tutorial = "# Title\n\nSave this as `a/b.txt`:\n\n```python\nhello 1.5\n```\n\n```sh\ncat a/b.txt\nsleep 60 &\n```\n\nIt prints\n\n" +
 	"```text\n...\nhello 2.5\n```\n\n```console\nfalse\n```\n"
 
-func TestATutorialIsFollowed(t *testing.T) {
+func TestTutorialIsFollowed(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"as it is":                {"", "", ""},
 		"what is not printed":     {"hello 2.5", "hallo 2", `17: the commands before do not print "hallo 2"`},

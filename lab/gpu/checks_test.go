@@ -50,8 +50,8 @@ func program(t *testing.T, text string) *suite {
 	return &suite{options: options{tilth: filepath.Join(dir, "tilth"), work: dir, out: dir, sandbox: "required", cases: dir}, ledger: &ledger{}}
 }
 
-// TestASandboxThatFailsIsLeftOut also checks the reason in the result.
-func TestASandboxThatFailsIsLeftOut(t *testing.T) {
+// TestSandboxThatFailsIsLeftOut also checks the reason in the result.
+func TestSandboxThatFailsIsLeftOut(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"the search fails":    `echo 'the driver cannot be opened' >&2; exit 1`,
 		"all candidates fail": `echo '{"trials": 8, "tasks": [{"errors": {"device": 8}, "messages": {"device": "the driver cannot be opened"}}]}'`,

@@ -19,8 +19,8 @@ func python(t *testing.T) string {
 	return path
 }
 
-// TestAPythonWithoutAGPUIsNoPeer covers a missing PyTorch and a missing GPU. Questions still get answers.
-func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
+// TestPythonWithoutAGPUIsNoPeer covers a missing PyTorch and a missing GPU. Questions still get answers.
+func TestPythonWithoutAGPUIsNoPeer(t *testing.T) {
 	b := &suite{options: options{python: python(t), work: t.TempDir()}}
 	defer b.close()
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
@@ -109,8 +109,8 @@ func TestPeersAreCompiledOnce(t *testing.T) {
 	}
 }
 
-// TestAPeerThatEndsIsStartedAgain checks that the next question restarts it.
-func TestAPeerThatEndsIsStartedAgain(t *testing.T) {
+// TestPeerThatEndsIsStartedAgain checks that the next question restarts it.
+func TestPeerThatEndsIsStartedAgain(t *testing.T) {
 	b := program(t, `read line; echo '{"seconds": 1}'`+"\n")
 	b.python = b.tilth
 	defer b.close()

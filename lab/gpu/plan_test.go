@@ -50,8 +50,8 @@ func TestFailedStepsRunLast(t *testing.T) {
 	}
 }
 
-// TestAStepIsExpectedToTakeWhatItTook includes the reserve and ignores failed attempts.
-func TestAStepIsExpectedToTakeWhatItTook(t *testing.T) {
+// TestStepIsExpectedToTakeWhatItTook includes the reserve and ignores failed attempts.
+func TestStepIsExpectedToTakeWhatItTook(t *testing.T) {
 	s := step{name: "x", takes: time.Minute}
 	if got := planned(result{Step: "x", TookSeconds: 9, Error: "no"}).expected(s); got != time.Minute {
 		t.Errorf("it is %v", got)
@@ -61,8 +61,8 @@ func TestAStepIsExpectedToTakeWhatItTook(t *testing.T) {
 	}
 }
 
-// TestThePlanAddsUp checks the total of the remaining steps.
-func TestThePlanAddsUp(t *testing.T) {
+// TestPlanAddsUp checks the total of the remaining steps.
+func TestPlanAddsUp(t *testing.T) {
 	b := planned(result{Step: "machine"})
 	b.only = []string{"machine", "sandbox", "points 1"}
 	var out strings.Builder
@@ -72,8 +72,8 @@ func TestThePlanAddsUp(t *testing.T) {
 	}
 }
 
-// TestTheSandboxThatWorkedIsUsed checks the sandbox of later steps.
-func TestTheSandboxThatWorkedIsUsed(t *testing.T) {
+// TestSandboxThatWorkedIsUsed checks the sandbox of later steps.
+func TestSandboxThatWorkedIsUsed(t *testing.T) {
 	b := planned()
 	if b.sandbox = "required"; b.isolation() != "required" {
 		t.Error("nothing was tried")

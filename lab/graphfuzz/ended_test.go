@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestAPeerThatAGraphEndsIsStartedAgain distinguishes a crash from a refused graph. The next graph runs in a new
+// TestPeerThatAGraphEndsIsStartedAgain distinguishes a crash from a refused graph. The next graph runs in a new
 // process.
-func TestAPeerThatAGraphEndsIsStartedAgain(t *testing.T) {
+func TestPeerThatAGraphEndsIsStartedAgain(t *testing.T) {
 	p := newPeer(t, "sh", "-c", `while read -r question; do [ -e "$0" ] || { : > "$0"; kill -SEGV $$; }; echo '{"error":"no"}'; done`,
 		t.TempDir()+"/ended")
 	c := Generate(1)

@@ -239,7 +239,7 @@ func keepCase(t *testing.T, c *Case) {
 	}
 }
 
-func TestASeedGivesTheSameGraph(t *testing.T) {
+func TestSeedGivesTheSameGraph(t *testing.T) {
 	for seed := range uint64(drawn()) {
 		if a, b := Generate(seed), Generate(seed); a.Text() != b.Text() || string(a.Model.Encode()) != string(b.Model.Encode()) {
 			t.Fatalf("seed %d differs:\n%s\n%s", seed, a.Text(), b.Text())

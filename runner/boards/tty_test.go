@@ -120,9 +120,9 @@ func onSerialLine(t *testing.T, name, pid string) (starts *atomic.Int32, slave s
 	return starts, slave
 }
 
-// TestABoardOnASerialLineIsReset uses a board description with tty and reset over a pseudo-terminal. When the board
+// TestBoardOnASerialLineIsReset uses a board description with tty and reset over a pseudo-terminal. When the board
 // is silent, the reset command recovers it by ending the emulator, which is then restarted.
-func TestABoardOnASerialLineIsReset(t *testing.T) {
+func TestBoardOnASerialLineIsReset(t *testing.T) {
 	t.Parallel() // mostly waits
 	pid, file := filepath.Join(t.TempDir(), "pid"), filepath.Join(t.TempDir(), "mine.json")
 	starts, slave := onSerialLine(t, "mps2-an500", pid)
@@ -181,8 +181,8 @@ func TestABoardOnASerialLineIsReset(t *testing.T) {
 	}
 }
 
-// TestALostBoardIsLoggedOnce checks that the log reports the loss and the return of a board once.
-func TestALostBoardIsLoggedOnce(t *testing.T) {
+// TestLostBoardIsLoggedOnce checks that the log reports the loss and the return of a board once.
+func TestLostBoardIsLoggedOnce(t *testing.T) {
 	b := open(t, "mps2-an500")
 	var log bytes.Buffer
 	b.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -125,7 +125,7 @@ func TestPackageProcessFailuresAreReported(t *testing.T) {
 	}
 }
 
-func TestAProcessEndsWithItsContext(t *testing.T) {
+func TestProcessEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("nobody waits")
 	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })

@@ -6,9 +6,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestASlowWatcherMissesNoEvent checks that a slow watcher reads missed events from the store, so that its memory is
+// TestSlowWatcherMissesNoEvent checks that a slow watcher reads missed events from the store, so that its memory is
 // bounded.
-func TestASlowWatcherMissesNoEvent(t *testing.T) {
+func TestSlowWatcherMissesNoEvent(t *testing.T) {
 	w := newWatches(1)
 	s := w.Subscribe("job")
 	defer w.End("job", s)

@@ -13,7 +13,7 @@ var (
 	cooldownNow    = time.Unix(1000, 0)
 )
 
-func TestAnAgentIsBlamedWhenLeasesOfSeveralBatchesFailInARow(t *testing.T) {
+func TestAgentIsBlamedWhenLeasesOfSeveralBatchesFailInARow(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		subjects []string
@@ -34,7 +34,7 @@ func TestAnAgentIsBlamedWhenLeasesOfSeveralBatchesFailInARow(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsCompletedForgivesThoseThatFailed(t *testing.T) {
+func TestLeaseThatIsCompletedForgivesThoseThatFailed(t *testing.T) {
 	var r policy.FailureRecord
 	r.AddFailure(of("a", "job"), true)
 	r.AddFailure(of("b", "job"), true)

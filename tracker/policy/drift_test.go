@@ -90,7 +90,7 @@ func TestStableDevicesAreCalibratedAtTheInterval(t *testing.T) {
 	}
 }
 
-func TestTheReferenceIsOfCalmCalibrations(t *testing.T) {
+func TestReferenceIsOfCalmCalibrations(t *testing.T) {
 	b := newBench(t)
 	for range 4 {
 		b.calibrate(1, as)
@@ -106,7 +106,7 @@ func TestTheReferenceIsOfCalmCalibrations(t *testing.T) {
 	b.want(0, 0, 0)
 }
 
-func TestASuddenChangeHasTheWindowMeasuredAgainOnce(t *testing.T) {
+func TestSuddenChangeHasTheWindowMeasuredAgainOnce(t *testing.T) {
 	b := newBench(t).learn()
 	calm := b.known.GetCalmAt().AsTime()
 	for range 2 {
@@ -124,7 +124,7 @@ func TestASuddenChangeHasTheWindowMeasuredAgainOnce(t *testing.T) {
 	}
 }
 
-func TestTheDriftOfADayIsNoEvent(t *testing.T) {
+func TestDriftOfADayIsNoEvent(t *testing.T) {
 	b := newBench(t).learn()
 	for k := range 288 { // one every five minutes
 		b.calibrate(1+0.06*float64(k)/288, as)
@@ -145,7 +145,7 @@ func TestSlowDriftBeyondTheLimitQuarantines(t *testing.T) {
 	}
 }
 
-func TestASlowDeviceIsQuarantinedWithBackOffAndProbedBack(t *testing.T) {
+func TestSlowDeviceIsQuarantinedWithBackOffAndProbedBack(t *testing.T) {
 	b := newBench(t).learn()
 	for range 3 {
 		b.calibrate(1.2, as)
@@ -182,7 +182,7 @@ func TestASlowDeviceIsQuarantinedWithBackOffAndProbedBack(t *testing.T) {
 // noisy returns a sample with more noise than the limit.
 func (b *bench) noisy(sample float64) float64 { return sample * (1 + b.rng.Float64()) }
 
-func TestADeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
+func TestDeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
 	for _, learnt := range []bool{true, false} {
 		b := newBench(t)
 		if learnt {
@@ -202,9 +202,9 @@ func TestADeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
 	}
 }
 
-// TestAMinutesNoiseHasNoEffect checks that a minute's noise has no effect at any time, including the first calibration
+// TestMinutesNoiseHasNoEffect checks that a minute's noise has no effect at any time, including the first calibration
 // and quarantine.
-func TestAMinutesNoiseHasNoEffect(t *testing.T) {
+func TestMinutesNoiseHasNoEffect(t *testing.T) {
 	b := newBench(t)
 	for range 20 {
 		for began := b.now; b.now.Sub(began) < time.Minute; {
@@ -222,9 +222,9 @@ func TestAMinutesNoiseHasNoEffect(t *testing.T) {
 	b.want(1, 1, 1)
 }
 
-// TestASharedMachineStaysUsable simulates neighbours that disturb a fifth of the calibrations entirely, sometimes two
+// TestSharedMachineStaysUsable simulates neighbours that disturb a fifth of the calibrations entirely, sometimes two
 // in a row, and some samples of half of the others.
-func TestASharedMachineStaysUsable(t *testing.T) {
+func TestSharedMachineStaysUsable(t *testing.T) {
 	b := newBench(t).learn()
 	for k := range 2000 {
 		part := []float64{0, 0.3, 0, 0.3, 0.8, 0, 0.3, 0, 0.9, 0.9}[k%10]
@@ -238,9 +238,9 @@ func TestASharedMachineStaysUsable(t *testing.T) {
 	b.want(0, 0, 0)
 }
 
-// TestADeviceThatSaysThatItIsImpairedIsQuarantined checks that a reported impairment causes a quarantine whatever the
+// TestDeviceThatSaysThatItIsImpairedIsQuarantined checks that a reported impairment causes a quarantine whatever the
 // figures, that the device is probed as usual, and that impaired calibrations never become the reference.
-func TestADeviceThatSaysThatItIsImpairedIsQuarantined(t *testing.T) {
+func TestDeviceThatSaysThatItIsImpairedIsQuarantined(t *testing.T) {
 	for _, factor := range []float64{1, 1.5} {
 		b := newBench(t).learn()
 		b.impairment = "is slowed down to cool"
@@ -270,7 +270,7 @@ func TestADeviceThatSaysThatItIsImpairedIsQuarantined(t *testing.T) {
 	}
 }
 
-func TestAReferenceFromADisturbedDeviceFollows(t *testing.T) {
+func TestReferenceFromADisturbedDeviceFollows(t *testing.T) {
 	b := newBench(t).learn()
 	for range 3 {
 		b.calibrate(0.8, as)
@@ -293,7 +293,7 @@ func TestOtherKernelsHaveAnotherReference(t *testing.T) {
 	}
 }
 
-func TestABusyDeviceIsLeftAloneForLonger(t *testing.T) {
+func TestBusyDeviceIsLeftAloneForLonger(t *testing.T) {
 	p := Drift{}.WithDefaults()
 	at := time.Unix(1000, 0)
 	if p.Due(at.Add(-time.Second), at, false) || !p.Due(at, at, false) || p.Due(at.Add(14*time.Minute), at, true) || !p.Due(at.Add(15*time.Minute), at, true) {

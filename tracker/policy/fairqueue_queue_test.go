@@ -66,8 +66,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTheHeaviestFlowStartsFirst is a regression test: jobs that had not started yet went first in, first out.
-func TestTheHeaviestFlowStartsFirst(t *testing.T) {
+// TestHeaviestFlowStartsFirst is a regression test: jobs that had not started yet went first in, first out.
+func TestHeaviestFlowStartsFirst(t *testing.T) {
 	for _, served := range []int{0, 1, 10, 23} {
 		q := policy.NewQueue[string](60)
 		for i := range 24 {
@@ -85,8 +85,8 @@ func TestTheHeaviestFlowStartsFirst(t *testing.T) {
 	}
 }
 
-// TestASuccessionOfHeavyFlowsDoesNotStarveLightOnes submits a heavy job whenever the last one was taken.
-func TestASuccessionOfHeavyFlowsDoesNotStarveLightOnes(t *testing.T) {
+// TestSuccessionOfHeavyFlowsDoesNotStarveLightOnes submits a heavy job whenever the last one was taken.
+func TestSuccessionOfHeavyFlowsDoesNotStarveLightOnes(t *testing.T) {
 	q := policy.NewQueue[string](60)
 	for i := range 5 {
 		fill(q, policy.Flow{Owner: "a", Job: fmt.Sprint("light", i), JobWeight: 10}, 1)
@@ -196,9 +196,9 @@ func TestFilteredItemsKeepTheirTurn(t *testing.T) {
 	}
 }
 
-// TestAnOwnerThatWasBarredDoesNotCatchUp is a regression test: an owner that was barred for long was then served
+// TestOwnerThatWasBarredDoesNotCatchUp is a regression test: an owner that was barred for long was then served
 // alone for as long.
-func TestAnOwnerThatWasBarredDoesNotCatchUp(t *testing.T) {
+func TestOwnerThatWasBarredDoesNotCatchUp(t *testing.T) {
 	q := policy.NewQueue[string](60)
 	fill(q, policy.Flow{Owner: "a"}, 20)
 	fill(q, policy.Flow{Owner: "b"}, 20)
@@ -215,7 +215,7 @@ func TestAnOwnerThatWasBarredDoesNotCatchUp(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsRemovedWaitsNoMore(t *testing.T) {
+func TestJobThatIsRemovedWaitsNoMore(t *testing.T) {
 	q := policy.NewQueue[string](60)
 	fill(q, policy.Flow{Owner: "a", Job: "1"}, 3)
 	fill(q, policy.Flow{Owner: "a", Job: "2"}, 1)

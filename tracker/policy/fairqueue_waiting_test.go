@@ -159,8 +159,8 @@ func row(what, how string, p fairqueuePolicy, bursts []*burst) (string, []float6
 		what, how, waits[0], waits[len(waits)/2], waits[len(waits)-1]), waits
 }
 
-// TestAHugeJobDoesNotStarveASmallOne simulates a busy farm and compares the waiting times with testdata/waits.md.
-func TestAHugeJobDoesNotStarveASmallOne(t *testing.T) {
+// TestHugeJobDoesNotStarveASmallOne simulates a busy farm and compares the waiting times with testdata/waits.md.
+func TestHugeJobDoesNotStarveASmallOne(t *testing.T) {
 	doc, err := os.ReadFile("testdata/waits.md")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-func TestAnOwnersShareHasTheDefaultsForWhatItLeavesOut(t *testing.T) {
+func TestOwnersShareHasTheDefaultsForWhatItLeavesOut(t *testing.T) {
 	shares := policy.Shares{
 		Default: policy.Share{Jobs: 3, Trials: 100},
 		Owners:  map[string]policy.Share{"ada": {Weight: 2, Trials: 500}},
@@ -21,7 +21,7 @@ func TestAnOwnersShareHasTheDefaultsForWhatItLeavesOut(t *testing.T) {
 	}
 }
 
-func TestABoundIsExceededByOneMoreThanItAndNotBefore(t *testing.T) {
+func TestBoundIsExceededByOneMoreThanItAndNotBefore(t *testing.T) {
 	share := policy.Share{Jobs: 2, Trials: 100, ArtifactBytes: 10, StoredBytes: 1000}
 	for _, c := range []struct {
 		name string

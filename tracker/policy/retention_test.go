@@ -21,7 +21,7 @@ func archive(jobs int, owners ...string) *policy.Archive {
 	return a
 }
 
-func TestTheOldestJobGoesFirstByTheBoundThatIsExceeded(t *testing.T) {
+func TestOldestJobGoesFirstByTheBoundThatIsExceeded(t *testing.T) {
 	unbounded := policy.RetentionRules{Retention: policy.Retention{Jobs: -1, Age: -1}, Ended: 1000, EndedBytes: 1 << 30}
 	for _, c := range []struct {
 		name    string

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-func TestABackoffDoublesUpToTheLongest(t *testing.T) {
+func TestBackoffDoublesUpToTheLongest(t *testing.T) {
 	for before, want := range map[int]time.Duration{
 		-1: time.Second, 0: time.Second, 1: 2 * time.Second, 5: 32 * time.Second, 6: time.Minute, 1000: time.Minute,
 	} {

@@ -38,9 +38,9 @@ func TestKnownRecordsAreLookedUpOncePerWorkload(t *testing.T) {
 	}
 }
 
-// TestASubmissionThatNobodyWaitsForLooksNothingUp is a regression test: look-ups continued after their client had
+// TestSubmissionThatNobodyWaitsForLooksNothingUp is a regression test: look-ups continued after their client had
 // given up.
-func TestASubmissionThatNobodyWaitsForLooksNothingUp(t *testing.T) {
+func TestSubmissionThatNobodyWaitsForLooksNothingUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := firstProgress(ctx, nil, &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{}}}); err == nil {

@@ -19,7 +19,7 @@ type counted struct{ refused []*state.Refusal }
 func (c *counted) Refused(r *state.Refusal) { c.refused = append(c.refused, r) }
 func (c *counted) Observe(state.Fact)       {}
 
-func TestARefusalIsAStatusOfItsKindAndIsCounted(t *testing.T) {
+func TestRefusalIsAStatusOfItsKindAndIsCounted(t *testing.T) {
 	for kind, want := range map[state.RefusalKind]codes.Code{
 		state.Invalid: codes.InvalidArgument, state.NotFound: codes.NotFound, state.NotNow: codes.FailedPrecondition,
 		state.Denied: codes.PermissionDenied, state.VoidSession: codes.NotFound, state.StaleLease: codes.FailedPrecondition,

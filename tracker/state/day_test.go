@@ -154,8 +154,8 @@ func (d *day) finish(session string) {
 	})
 }
 
-// TestAnUrgentJobStartsFirst is a regression test: 24 jobs of priority 10 started before one of priority 100.
-func TestAnUrgentJobStartsFirst(t *testing.T) {
+// TestUrgentJobStartsFirst is a regression test: 24 jobs of priority 10 started before one of priority 100.
+func TestUrgentJobStartsFirst(t *testing.T) {
 	for _, run := range []bool{false, true} {
 		d := newDay(t, policy.Shares{})
 		d.tuners(1)
@@ -172,8 +172,8 @@ func TestAnUrgentJobStartsFirst(t *testing.T) {
 	}
 }
 
-// TestADayIsSharedByWeight simulates a day on which searches of different owners and priorities compete for tuners.
-func TestADayIsSharedByWeight(t *testing.T) {
+// TestDayIsSharedByWeight simulates a day on which searches of different owners and priorities compete for tuners.
+func TestDayIsSharedByWeight(t *testing.T) {
 	d := newDay(t, policy.Shares{Owners: map[string]policy.Share{"bob": {Weight: 3}}})
 	d.tuners(2)
 	for name, priority := range map[string]uint32{"high": 60, "middle": 30, "low": 10} {
@@ -211,8 +211,8 @@ func TestADayIsSharedByWeight(t *testing.T) {
 	}
 }
 
-// TestADayOfRunsServesUrgentOnesFirstAndStarvesNone simulates a day of package runs on devices that are always busy.
-func TestADayOfRunsServesUrgentOnesFirstAndStarvesNone(t *testing.T) {
+// TestDayOfRunsServesUrgentOnesFirstAndStarvesNone simulates a day of package runs on devices that are always busy.
+func TestDayOfRunsServesUrgentOnesFirstAndStarvesNone(t *testing.T) {
 	d := newDay(t, policy.Shares{})
 	d.devices(2)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -250,9 +250,9 @@ func TestADayOfRunsServesUrgentOnesFirstAndStarvesNone(t *testing.T) {
 	}
 }
 
-// TestAnAttachedJobEndsSecondsAfterItsClient also covers clients that return in time or never connect, and a tracker
+// TestAttachedJobEndsSecondsAfterItsClient also covers clients that return in time or never connect, and a tracker
 // that was stopped for seconds.
-func TestAnAttachedJobEndsSecondsAfterItsClient(t *testing.T) {
+func TestAttachedJobEndsSecondsAfterItsClient(t *testing.T) {
 	d := newDay(t, policy.Shares{})
 	d.devices(1)
 	attached := func(name string) string {

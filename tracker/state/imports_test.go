@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestTheMachineKnowsNoTransportNoMetricsNoFilesAndNoClock checks the imports. Without other dependencies, the
+// TestMachineKnowsNoTransportNoMetricsNoFilesAndNoClock checks the imports. Without other dependencies, the
 // machine can be tested with any sequence of operations and times.
-func TestTheMachineKnowsNoTransportNoMetricsNoFilesAndNoClock(t *testing.T) {
+func TestMachineKnowsNoTransportNoMetricsNoFilesAndNoClock(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 30 {
 		t.Fatalf("%d files, %v", len(files), err)

@@ -60,9 +60,9 @@ func numbers(expr string) (out []float64) {
 	return out
 }
 
-// TestTheFirstPagesAlertsAreThoseOfPrometheus compares names, metrics, limits, windows, durations and runbooks.
+// TestFirstPagesAlertsAreThoseOfPrometheus compares names, metrics, limits, windows, durations and runbooks.
 // Alerts that the tracker cannot evaluate must be listed as such.
-func TestTheFirstPagesAlertsAreThoseOfPrometheus(t *testing.T) {
+func TestFirstPagesAlertsAreThoseOfPrometheus(t *testing.T) {
 	known := map[string]alert{}
 	for _, a := range alerts {
 		known[a.Name] = a
@@ -166,7 +166,7 @@ func TestAlertsHoldWhenSomethingIsWrong(t *testing.T) {
 	}
 }
 
-func TestAnAlertIsPendingUntilItHasLasted(t *testing.T) {
+func TestAlertIsPendingUntilItHasLasted(t *testing.T) {
 	s, now := &Site{}, time.Unix(1e9, 0)
 	full, empty := at(t, "disk_free_bytes 1e9"), at(t, "disk_free_bytes 9e9")
 	for i, step := range []struct {

@@ -10,7 +10,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-func TestTheTimeLeftIsWhatTheBudgetLeaves(t *testing.T) {
+func TestTimeLeftIsWhatTheBudgetLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget                *tilthv1.Budget
 		spentSeconds, inTrial int

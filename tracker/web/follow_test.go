@@ -58,7 +58,7 @@ func TestCancelledReadersDoNotWaitForOthers(t *testing.T) {
 	}
 }
 
-func TestTheBestOfEachTaskIsItsOwn(t *testing.T) {
+func TestBestOfEachTaskIsItsOwn(t *testing.T) {
 	f := &follow{}
 	f.reset(&tilthv1.Job{Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}}})
 	f.points = []point{{task: 0, best: 3}, {task: 1, best: 9}, {task: 0}, {task: 0, best: 2}, {task: 1, best: 8}}

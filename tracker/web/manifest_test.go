@@ -12,7 +12,7 @@ func items(n int, item string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
 }
 
-func TestAManifestIsReadWithinBounds(t *testing.T) {
+func TestManifestIsReadWithinBounds(t *testing.T) {
 	for name, c := range map[string]struct{ text, fails string }{
 		"as many as there may be": {text: `{"tasks":` + items(maxKernels, "{}") + `,"members":` + items(maxMembers, `{"name":"m"}`) + `}`},
 		"too many kernels": {
@@ -34,9 +34,9 @@ func TestAManifestIsReadWithinBounds(t *testing.T) {
 	}
 }
 
-// TestAManifestTellsSizesAndNumbers covers lists whose items are only counted, of any type and up to the manifest's
+// TestManifestTellsSizesAndNumbers covers lists whose items are only counted, of any type and up to the manifest's
 // limit.
-func TestAManifestTellsSizesAndNumbers(t *testing.T) {
+func TestManifestTellsSizesAndNumbers(t *testing.T) {
 	const many = 300_000
 	m, err := readManifest(strings.NewReader(`{"inputs":[{"a":[1,2]},[3],null,"x"],"outputs":null,"calls":` + items(many, "[[]]") +
 		`,"target":{"cpu":"znver5","toolchain":{"a":1}},"members":[{"name":"a","size_bytes":1024},{"name":"a","size_bytes":2048}]}`))

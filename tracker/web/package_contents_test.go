@@ -13,9 +13,9 @@ type openDoor struct{ Authenticator }
 
 func (openDoor) May(*http.Request, string, string) bool { return true }
 
-// TestAComparisonWaitsForItsTurnWhileItIsWanted checks that cancelled requests stop waiting to read packages, and
+// TestComparisonWaitsForItsTurnWhileItIsWanted checks that cancelled requests stop waiting to read packages, and
 // running ones keep their turn.
-func TestAComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
+func TestComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
 	s := New(Config{Auth: openDoor{}})
 	for range maxComparisons {
 		s.comparisons <- struct{}{}

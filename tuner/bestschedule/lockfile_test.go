@@ -37,9 +37,9 @@ func trace(t *testing.T, w *expr.Workload) []byte {
 	return s.Trace()
 }
 
-// TestALockIsObeyedAndCompleted checks that the lock overrides choices for its target only, and that missing tasks
+// TestLockIsObeyedAndCompleted checks that the lock overrides choices for its target only, and that missing tasks
 // are added.
-func TestALockIsObeyedAndCompleted(t *testing.T) {
+func TestLockIsObeyedAndCompleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tilth.lock")
 	l, err := ReadLock(path)
 	if err != nil {
@@ -71,8 +71,8 @@ func TestALockIsObeyedAndCompleted(t *testing.T) {
 	}
 }
 
-// TestALockThatDoesNotFitIsRefused checks that the error names the task and a remedy.
-func TestALockThatDoesNotFitIsRefused(t *testing.T) {
+// TestLockThatDoesNotFitIsRefused checks that the error names the task and a remedy.
+func TestLockThatDoesNotFitIsRefused(t *testing.T) {
 	list, choices := tasks(t)
 	for name, text := range map[string]string{
 		"no trace":         "nonsense",
@@ -108,8 +108,8 @@ output t2
 	}
 }
 
-// TestADamagedLockIsRefused checks that the error names the file and a remedy.
-func TestADamagedLockIsRefused(t *testing.T) {
+// TestDamagedLockIsRefused checks that the error names the file and a remedy.
+func TestDamagedLockIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":         {"", "damaged"},
 		"cut short":     {`{"version": 1, "targ`, "damaged"},
@@ -128,8 +128,8 @@ func TestADamagedLockIsRefused(t *testing.T) {
 	}
 }
 
-// TestALockOfVersion1IsReadAndWrittenAsVersion2 checks the conversion of the older format.
-func TestALockOfVersion1IsReadAndWrittenAsVersion2(t *testing.T) {
+// TestLockOfVersion1IsReadAndWrittenAsVersion2 checks the conversion of the older format.
+func TestLockOfVersion1IsReadAndWrittenAsVersion2(t *testing.T) {
 	list, choices := tasks(t)
 	path := filepath.Join(t.TempDir(), "tilth.lock")
 	text := `{"version": 1, "targets": {"` + machine + `": {"` + list[0].Workload.Digest() +

@@ -195,8 +195,8 @@ func TestIntegerModelsStaySmallerThanFloats(t *testing.T) {
 	}
 }
 
-// TestThePickIsTheBest compares with all combinations, up to the rounding of the limits.
-func TestThePickIsTheBest(t *testing.T) {
+// TestPickIsTheBest compares with all combinations, up to the rounding of the limits.
+func TestPickIsTheBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := size{sums: sumsParts << 10, all: allParts << 10}
 		tasks := make([]program.Task, rapid.IntRange(1, 5).Draw(t, "tasks"))

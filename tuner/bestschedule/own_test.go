@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
-// TestAForbiddenKernelCostsNoMeasuredSchedule checks that the fastest confirmed schedule is used if the best record
+// TestForbiddenKernelCostsNoMeasuredSchedule checks that the fastest confirmed schedule is used if the best record
 // has a kernel that is not permitted.
-func TestAForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
+func TestForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
 	_, machine := imported(t)
 	w := kerneltest.Product(t, 16, 64, 128)
 	k, err := userkernel.Parse(fmt.Appendf(nil, `{"name":"mine","arch":"x86-64","numerics":"strict","workloads":[{"text":["%s"]}],"source":"x"}`,

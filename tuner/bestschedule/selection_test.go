@@ -44,7 +44,7 @@ func record(workload string, trace []byte) *tilthv1.Record {
 	}}
 }
 
-func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
+func TestBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 	p, machine := imported(t)
 	first, second := p.Tasks[0].Workload, p.Tasks[1].Workload
 	s, err := jobclient.Default(first, machine, schedule.Strict)
@@ -74,7 +74,7 @@ func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 	}
 }
 
-func TestALookupThatFailsIsAnError(t *testing.T) {
+func TestLookupThatFailsIsAnError(t *testing.T) {
 	p, machine := imported(t)
 	broken := errors.New("no tracker")
 	lookup := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
@@ -85,8 +85,8 @@ func TestALookupThatFailsIsAnError(t *testing.T) {
 	}
 }
 
-// TestARecordThatNumericsForbidIsNotUsed checks that strict numerics use direct sums whatever the look-up returns.
-func TestARecordThatNumericsForbidIsNotUsed(t *testing.T) {
+// TestRecordThatNumericsForbidIsNotUsed checks that strict numerics use direct sums whatever the look-up returns.
+func TestRecordThatNumericsForbidIsNotUsed(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[10,10,8]
 constant t1 f32[3,3,8,8]
@@ -116,9 +116,9 @@ output t2
 	}
 }
 
-// TestATaskWithoutARecordGetsTheModelsGuess uses a model learnt from other workloads, on a simulated machine on which
+// TestTaskWithoutARecordGetsTheModelsGuess uses a model learnt from other workloads, on a simulated machine on which
 // the costliest schedules are the fastest.
-func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
+func TestTaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	p, machine := imported(t)
 	var tasks []*transfer.Task
 	for n := range int64(16) {

@@ -25,7 +25,7 @@ func anchors(t *testing.T, name string) map[string]string {
 	return all
 }
 
-func TestAnOperatorIsTheAnchorOfItsTasks(t *testing.T) {
+func TestOperatorIsTheAnchorOfItsTasks(t *testing.T) {
 	window := func(stride, pad, groups int64) Window {
 		return Window{Strides: [2]int64{stride, stride}, Dilations: [2]int64{1, 1}, Pads: [4]int64{pad, pad, pad, pad}, Groups: groups}
 	}

@@ -66,7 +66,7 @@ func TestLogsInMemoryAreWhatAFileHas(t *testing.T) {
 	}
 }
 
-func TestAFileIsWrittenByOneProcessAtATime(t *testing.T) {
+func TestFileIsWrittenByOneProcessAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seeds")
 	lock, err := filesystem.TryLock(path + ".lock")
 	if err != nil {
@@ -83,7 +83,7 @@ func TestAFileIsWrittenByOneProcessAtATime(t *testing.T) {
 	}
 }
 
-func TestADamagedFileIsAnError(t *testing.T) {
+func TestDamagedFileIsAnError(t *testing.T) {
 	const head = `{"format":"tilth-seeds","version":1}` + "\n"
 	for text, want := range map[string]string{
 		"{}\n": "line 1 is not the header of a file of seeds",

@@ -41,7 +41,7 @@ func told(t *testing.T, l *Log) string {
 	return b.String()
 }
 
-func TestALogIsReadLineByLine(t *testing.T) {
+func TestLogIsReadLineByLine(t *testing.T) {
 	for _, c := range []struct {
 		file   string
 		format LogFormat
@@ -131,9 +131,9 @@ conv2d 1x112x112x96 k3x3 s2x2 depthwise -> 96
 	}
 }
 
-// TestALineThatIsTooLongIsPassedOver checks that a line of any length uses bounded memory and is the only one
+// TestLineThatIsTooLongIsPassedOver checks that a line of any length uses bounded memory and is the only one
 // skipped.
-func TestALineThatIsTooLongIsPassedOver(t *testing.T) {
+func TestLineThatIsTooLongIsPassedOver(t *testing.T) {
 	lines := strings.Split(string(logOf(t, "autotvm.log")), "\n")
 	l, err := ReadLog(strings.NewReader(strings.Repeat("x", 3*maxLineBytes)+"\n"+lines[1]+"\n"+strings.Repeat("[", maxLineBytes-1)), AutoTVM)
 	if err != nil {

@@ -34,8 +34,8 @@ func seedsOfLog(t *testing.T) *importedseeds.File {
 	return importedseeds.New(l.Entries)
 }
 
-// TestTheReaderJoinsModelsLikeTheCompiler covers weights, shared tasks and seeds.
-func TestTheReaderJoinsModelsLikeTheCompiler(t *testing.T) {
+// TestReaderJoinsModelsLikeTheCompiler covers weights, shared tasks and seeds.
+func TestReaderJoinsModelsLikeTheCompiler(t *testing.T) {
 	whole, open := built(t, modelzoo.Options{}), built(t, modelzoo.Options{Open: true})
 	three := map[string][]int64{"batch": {3}}
 	asked := func(m *tilthv1.ModelSpec) *tilthv1.ModelSpec {

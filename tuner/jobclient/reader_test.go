@@ -154,8 +154,8 @@ func given(t *testing.T, w *tilthv1.ModelWork, contents ...[]byte) ModelFiles {
 	return files
 }
 
-// TestTheReaderFindsTheTasksOfTheCompiler covers all options of the model.
-func TestTheReaderFindsTheTasksOfTheCompiler(t *testing.T) {
+// TestReaderFindsTheTasksOfTheCompiler covers all options of the model.
+func TestReaderFindsTheTasksOfTheCompiler(t *testing.T) {
 	r := newReader(t, "serves", 0, 1<<30)
 	for name, c := range map[string]struct {
 		asked    *tilthv1.ModelSpec
@@ -224,8 +224,8 @@ func zipped(t *testing.T, content io.Reader) []byte {
 	return b.Bytes()
 }
 
-// TestTheReaderReportsWhyAModelCannotBeTuned in one line, which names the model but no local file.
-func TestTheReaderReportsWhyAModelCannotBeTuned(t *testing.T) {
+// TestReaderReportsWhyAModelCannotBeTuned in one line, which names the model but no local file.
+func TestReaderReportsWhyAModelCannotBeTuned(t *testing.T) {
 	whole := built(t, modelzoo.Options{}).Encode()
 	huge := built(t, modelzoo.Options{})
 	huge.Graph.Inputs[0].Shape[0].Value = 1 << 50
@@ -278,7 +278,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestACrashOfTheReaderFailsTheModel(t *testing.T) {
+func TestCrashOfTheReaderFailsTheModel(t *testing.T) {
 	for role, want := range map[string]string{
 		"exits":  "reading it crashes: exits with status 3",
 		"panics": "reading it crashes: exits with status 2 panic: the model's fault",
@@ -300,7 +300,7 @@ func TestACrashOfTheReaderFailsTheModel(t *testing.T) {
 	}
 }
 
-func TestAReaderEndsWithItsContext(t *testing.T) {
+func TestReaderEndsWithItsContext(t *testing.T) {
 	gone := errors.New("nobody waits")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
-// TestARequestIsPrintedAsItIsSent checks that the id is the same each time, and differs between jobs.
-func TestARequestIsPrintedAsItIsSent(t *testing.T) {
+// TestRequestIsPrintedAsItIsSent checks that the id is the same each time, and differs between jobs.
+func TestRequestIsPrintedAsItIsSent(t *testing.T) {
 	spec := &tilthv1.JobSpec{Name: "m", Tasks: []*tilthv1.TaskSpec{{Name: "a", Workload: []byte{0, 255}}}, Budget: &tilthv1.Budget{Trials: 3}}
 	text, err := jobclient.RequestText(spec)
 	if err != nil {

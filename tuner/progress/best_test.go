@@ -7,9 +7,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestTheLimitIsThatOfTheAlgorithmThatWasUsed is a regression test: "OF LIMIT 236 %" compared Winograd's algorithm
+// TestLimitIsThatOfTheAlgorithmThatWasUsed is a regression test: "OF LIMIT 236 %" compared Winograd's algorithm
 // with the limit of direct sums.
-func TestTheLimitIsThatOfTheAlgorithmThatWasUsed(t *testing.T) {
+func TestLimitIsThatOfTheAlgorithmThatWasUsed(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		candidate *tilthv1.Candidate
@@ -37,7 +37,7 @@ func TestTheLimitIsThatOfTheAlgorithmThatWasUsed(t *testing.T) {
 	}
 }
 
-func TestALimitThatIsBeatenIsNone(t *testing.T) {
+func TestLimitThatIsBeatenIsNone(t *testing.T) {
 	for peak, want := range map[float64]string{0.0009: "90 %", 0.00105: "100 %", 0.002: "-"} {
 		task := Task{BestSeconds: 0.001, Best: &tilthv1.Measurement{LatencySeconds: 0.001}, reference: Reference{PeakSeconds: peak}}
 		if got := task.OfLimit(); got != want {
@@ -46,8 +46,8 @@ func TestALimitThatIsBeatenIsNone(t *testing.T) {
 	}
 }
 
-// TestASlowerBestIsShownAsRemeasured is a regression test: a best that became slower when confirmed looked lost.
-func TestASlowerBestIsShownAsRemeasured(t *testing.T) {
+// TestSlowerBestIsShownAsRemeasured is a regression test: a best that became slower when confirmed looked lost.
+func TestSlowerBestIsShownAsRemeasured(t *testing.T) {
 	tally := NewTally(job(), nil)
 	steps := []struct {
 		digest        string

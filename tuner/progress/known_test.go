@@ -18,9 +18,9 @@ func resumed() *tilthv1.Job {
 	return j
 }
 
-// TestATallyGoesOnFromWhatIsKnown is a regression test: a run with earlier records started without a latency, and
+// TestTallyGoesOnFromWhatIsKnown is a regression test: a run with earlier records started without a latency, and
 // could end slower than it began.
-func TestATallyGoesOnFromWhatIsKnown(t *testing.T) {
+func TestTallyGoesOnFromWhatIsKnown(t *testing.T) {
 	tally := NewTally(resumed(), nil)
 	if tally.KnownTrials() != 7 || tally.Trials() != 0 || tally.Tasks[0].BestSeconds != 0.0015 || tally.Tasks[0].UntunedSeconds != 0.004 {
 		t.Errorf("the tally begins as %+v", tally)

@@ -39,8 +39,8 @@ func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(sear
 
 func usual(searchspace.Point) float64 { return 1 }
 
-// TestASimilarWorkloadSeedsTheSearch covers odd shapes, and checks that workloads of the same class come first.
-func TestASimilarWorkloadSeedsTheSearch(t *testing.T) {
+// TestSimilarWorkloadSeedsTheSearch covers odd shapes, and checks that workloads of the same class come first.
+func TestSimilarWorkloadSeedsTheSearch(t *testing.T) {
 	m := machine(t, 1)
 	odd, far := measured(t, kerneltest.Product(t, 61, 127, 93), m, usual), measured(t, kerneltest.Product(t, 4096, 16, 2048), m, usual)
 	h := NewHistory(m, []*Task{far, odd})
@@ -60,9 +60,9 @@ func TestASimilarWorkloadSeedsTheSearch(t *testing.T) {
 	}
 }
 
-// TestTheModelLearnsEffectsTheCostIgnores uses deep unrolling that takes four times the analytic cost, with another
+// TestModelLearnsEffectsTheCostIgnores uses deep unrolling that takes four times the analytic cost, with another
 // shape. Few tasks are only trusted in part.
-func TestTheModelLearnsEffectsTheCostIgnores(t *testing.T) {
+func TestModelLearnsEffectsTheCostIgnores(t *testing.T) {
 	m := machine(t, 1)
 	slow := func(s *searchspace.Space) func(searchspace.Point) float64 {
 		unroll := slices.IndexFunc(s.Knobs, func(k searchspace.Knob) bool { return k.Name == "ku" })

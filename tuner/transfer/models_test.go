@@ -49,7 +49,7 @@ func kept(t *testing.T, dir string) *costmodel.Model {
 	return m
 }
 
-func TestAModelIsKeptUntilSomethingElseIsMeasured(t *testing.T) {
+func TestModelIsKeptUntilSomethingElseIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	trees := learntTrees(t, 1, Models{Dir: dir})
 	first := kept(t, dir)
@@ -68,7 +68,7 @@ func TestAModelIsKeptUntilSomethingElseIsMeasured(t *testing.T) {
 	}
 }
 
-func TestAModelThatAnotherProgramWroteIsUsedAndLeftAlone(t *testing.T) {
+func TestModelThatAnotherProgramWroteIsUsedAndLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	if err := other(t).Save(dir, machine(t, 1).Fingerprint()); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAModelThatAnotherProgramWroteIsUsedAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAGivenModelIsUsedWhateverWasMeasured(t *testing.T) {
+func TestGivenModelIsUsedWhateverWasMeasured(t *testing.T) {
 	dir := t.TempDir()
 	if got := learntTrees(t, 1, Models{Given: other(t), Dir: dir}); got != 1 {
 		t.Errorf("%d trees, want the given one", got)
@@ -92,7 +92,7 @@ func TestAGivenModelIsUsedWhateverWasMeasured(t *testing.T) {
 	}
 }
 
-func TestABrokenModelIsNamed(t *testing.T) {
+func TestBrokenModelIsNamed(t *testing.T) {
 	m, dir := machine(t, 1), t.TempDir()
 	path, err := costmodel.Path(dir, m.Fingerprint(), registry.FeatureSets()[0])
 	if err != nil {
@@ -107,7 +107,7 @@ func TestABrokenModelIsNamed(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenCostsNoModel(t *testing.T) {
+func TestFolderThatCannotBeWrittenCostsNoModel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "models")
 	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "away"), dir); err != nil {
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func TestAFolderThatCannotBeWrittenCostsNoModel(t *testing.T) {
 	}
 }
 
-// TestAHistoryIsLearntOnTopOfAPrior also checks that the prior is used alone without measurements.
-func TestAHistoryIsLearntOnTopOfAPrior(t *testing.T) {
+// TestHistoryIsLearntOnTopOfAPrior also checks that the prior is used alone without measurements.
+func TestHistoryIsLearntOnTopOfAPrior(t *testing.T) {
 	prior := other(t)
 	from := Models{Prior: func(*target.Target) (*costmodel.Model, error) { return prior, nil }}
 	if got := learntTrees(t, 1, from); got != prior.Trees()+addedTrees {

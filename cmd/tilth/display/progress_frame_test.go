@@ -84,7 +84,7 @@ func TestFramesFitAllTerminals(t *testing.T) {
 	}
 }
 
-func TestAFrameWithoutAnythingYet(t *testing.T) {
+func TestFrameWithoutAnythingYet(t *testing.T) {
 	lines := frame(take(newTally()), Budget{}, 0, 0, 0)
 	if len(lines) != 4 || lines[2] != "[          ] trials 0  0:00" {
 		t.Errorf("got\n%s", strings.Join(lines, "\n"))

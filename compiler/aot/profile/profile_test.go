@@ -113,9 +113,9 @@ func TestProfileOnAMachineThatCouldNotBeMeasured(t *testing.T) {
 	}
 }
 
-// TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak: packages of older versions name an algorithm without its
+// TestAlgorithmOfUnknownMultiplicationsHasNoPeak: packages of older versions name an algorithm without its
 // multiplications, and those of the direct sum are not a limit.
-func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
+func TestAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 	older := *manifest
 	older.Tasks = append([]aot.TaskInfo{}, manifest.Tasks...)
 	older.Tasks[0].Multiplications = 0
@@ -126,17 +126,17 @@ func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 	}
 }
 
-// TestAMemoryLimitThatIsBeatenIsNone: a model that fits into the caches took less than its memory limit.
-func TestAMemoryLimitThatIsBeatenIsNone(t *testing.T) {
+// TestMemoryLimitThatIsBeatenIsNone: a model that fits into the caches took less than its memory limit.
+func TestMemoryLimitThatIsBeatenIsNone(t *testing.T) {
 	relu := summarize(manifest, nil, []float64{0.0001, 0.025, 0.0001, 0}, peak).Calls[1]
 	if relu.Task != "relu" || relu.BoundBy != ByArithmetic || relu.LimitSeconds != 1e6/100e9 {
 		t.Errorf("%+v", relu)
 	}
 }
 
-// TestARateThatIsUnknownIsCalledSo: a product in a format of unknown rate has no share of the peak, and is not
+// TestRateThatIsUnknownIsCalledSo: a product in a format of unknown rate has no share of the peak, and is not
 // reported as memory bound.
-func TestARateThatIsUnknownIsCalledSo(t *testing.T) {
+func TestRateThatIsUnknownIsCalledSo(t *testing.T) {
 	on := &aot.Manifest{
 		Target: &target.Target{CPU: &target.CPU{Threads: 1}},
 		Tasks:  []aot.TaskInfo{{Name: "dense", Origin: "tuned", Flop: 4e9, Bytes: 20e6, Matrices: "warpgroup bf16"}},
@@ -171,9 +171,9 @@ func TestARateThatIsUnknownIsCalledSo(t *testing.T) {
 	}
 }
 
-// TestAProfileOfADevice checks the lines for launches and gaps, and the comparison with the peak of matrix
+// TestProfileOfADevice checks the lines for launches and gaps, and the comparison with the peak of matrix
 // instructions.
-func TestAProfileOfADevice(t *testing.T) {
+func TestProfileOfADevice(t *testing.T) {
 	on := &aot.Manifest{
 		Target: &target.Target{CPU: &target.CPU{Threads: 1}},
 		Tasks: []aot.TaskInfo{

@@ -36,8 +36,8 @@ func buildModule(t *testing.T, tc *toolchain.Toolchain, board string, w *expr.Wo
 	return module
 }
 
-// TestTheHarnessAndModulesCompile requires no board.
-func TestTheHarnessAndModulesCompile(t *testing.T) {
+// TestHarnessAndModulesCompile requires no board.
+func TestHarnessAndModulesCompile(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
 		t.Fatal(err)

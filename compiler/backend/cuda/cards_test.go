@@ -37,9 +37,9 @@ func tell(t *testing.T, driver *fakedriver.Driver, what string, number int) {
 	}
 }
 
-// TestACardIsChosen selects GPUs by number or UUID, among those that CUDA_VISIBLE_DEVICES shows, and a MIG device by
+// TestCardIsChosen selects GPUs by number or UUID, among those that CUDA_VISIBLE_DEVICES shows, and a MIG device by
 // UUID. The target then records the UUID.
-func TestACardIsChosen(t *testing.T) {
+func TestCardIsChosen(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "devices", 2)
 	for _, c := range []struct {
@@ -80,8 +80,8 @@ func TestACardIsChosen(t *testing.T) {
 	}
 }
 
-// TestTheFirstCardIsDescribed checks that the driver describes it, or that the error lists the supported chips.
-func TestTheFirstCardIsDescribed(t *testing.T) {
+// TestFirstCardIsDescribed checks that the driver describes it, or that the error lists the supported chips.
+func TestFirstCardIsDescribed(t *testing.T) {
 	driver := fake(t)
 	on, err := cuda.Backend{}.Target("cuda", 1)
 	if err != nil {

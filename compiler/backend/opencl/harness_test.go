@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// TestTheHarnessCompiles requires no device.
-func TestTheHarnessCompiles(t *testing.T) {
+// TestHarnessCompiles requires no device.
+func TestHarnessCompiles(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
 		t.Fatal(err)

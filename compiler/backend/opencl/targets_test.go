@@ -15,8 +15,8 @@ import (
 // said is the program's description of a device, one property per line.
 var said = []string{"Platform", " Device 9 ", "7.1", "OpenCL 3.0 x", "cl_khr_fp64 cl_b  cl_a", "4", "8", "4096", "65536", "0"}
 
-// TestADeviceIsDescribed checks that the driver's description is limited to what kernels support.
-func TestADeviceIsDescribed(t *testing.T) {
+// TestDeviceIsDescribed checks that the driver's description is limited to what kernels support.
+func TestDeviceIsDescribed(t *testing.T) {
 	got, err := described(strings.Join(said, "\n") + "\n")
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +29,8 @@ func TestADeviceIsDescribed(t *testing.T) {
 	}
 }
 
-// TestADeviceThatSaysTooLittleIsRefused expects a one-line error.
-func TestADeviceThatSaysTooLittleIsRefused(t *testing.T) {
+// TestDeviceThatSaysTooLittleIsRefused expects a one-line error.
+func TestDeviceThatSaysTooLittleIsRefused(t *testing.T) {
 	saying := func(line int, text string) string {
 		return strings.Join(slices.Concat(said[:line], []string{text}, said[line+1:]), "\n")
 	}

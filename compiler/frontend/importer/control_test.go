@@ -71,8 +71,8 @@ func TestIfChoosesByDataBetweenResultsOfOneType(t *testing.T) {
 	}
 }
 
-// TestABranchThatIsNotChosenIsNotComputed checks branches with various last operators.
-func TestABranchThatIsNotChosenIsNotComputed(t *testing.T) {
+// TestBranchThatIsNotChosenIsNotComputed checks branches with various last operators.
+func TestBranchThatIsNotChosenIsNotComputed(t *testing.T) {
 	s := scalarInput(modeltest.New().Input("x", 2, 8), "c", array.Bool).Constant("v", 8, 8).Constant("w", 8, 8).Known("axis", array.FromInt64([]int64{1})).
 		Node("y = If c", inner("then_branch", modeltest.New().Node("a = MatMul x v").Node("b = CumSum a axis").Node("d = MatMul b w"), "d"),
 			inner("else_branch", modeltest.New().Node("e = MatMul x w").Node("f = Relu e"), "f"))

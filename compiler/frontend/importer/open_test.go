@@ -53,7 +53,7 @@ func TestResultsHaveAsManyElementsAsAreSelected(t *testing.T) {
 	}
 }
 
-func TestAComputedKIsWithinTheAxis(t *testing.T) {
+func TestComputedKIsWithinTheAxis(t *testing.T) {
 	s := modeltest.New().Input("x", 5).Input("n", 1).Node("k = Cast n", modeltest.Int("to", 7)).Node("values places = TopK x k")
 	m := s.Output("values", "places")
 	for n, want := range map[float32][]int64{3: {1, 3, 0}, 0: {}, -2: {}, 9: {1, 3, 0, 4, 2}} {

@@ -128,9 +128,9 @@ func TestRandomBoxesAreSuppressed(t *testing.T) {
 	}
 }
 
-// TestAFewOfManyBoxesAreTakenFromAPool checks the pool, and the fallback to all boxes if too many of the best
+// TestFewOfManyBoxesAreTakenFromAPool checks the pool, and the fallback to all boxes if too many of the best
 // overlap.
-func TestAFewOfManyBoxesAreTakenFromAPool(t *testing.T) {
+func TestFewOfManyBoxesAreTakenFromAPool(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	made := map[bool]int{} // by whether all boxes were looked at
 	for k := range 24 {

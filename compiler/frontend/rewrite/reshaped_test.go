@@ -27,8 +27,8 @@ func TestDenseLayersOfSequencesTakeInWhatFollows(t *testing.T) {
 	}
 }
 
-// TestAGatherOfOnePositionCostsNothing: it is a slice, which its reader reads in place.
-func TestAGatherOfOnePositionCostsNothing(t *testing.T) {
+// TestGatherOfOnePositionCostsNothing: it is a slice, which its reader reads in place.
+func TestGatherOfOnePositionCostsNothing(t *testing.T) {
 	for name, at := range map[string]*array.Array{"scalar": array.FromInt64([]int64{-1}), "list": array.FromInt64([]int64{2}, 1)} {
 		m := modeltest.New().Input("x", 2, 3, 4).Known("at", at).Node("e = Exp x").Node("g = Gather e at", modeltest.Int("axis", 1)).
 			Node("y = Softmax g").Output("y")

@@ -59,7 +59,7 @@ func readKeys(t *testing.T, g *Gate, client func(name string) metadata.MD) {
 
 func bearer(token string) metadata.MD { return metadata.Pairs("authorization", "Bearer "+token) }
 
-func TestAnIssuerOnlyGateRefusesOthers(t *testing.T) {
+func TestIssuerOnlyGateRefusesOthers(t *testing.T) {
 	g, client := issuerGate(t)
 	readKeys(t, g, client)
 	for name, c := range map[string]struct {
@@ -81,8 +81,8 @@ func TestAnIssuerOnlyGateRefusesOthers(t *testing.T) {
 	}
 }
 
-// TestAnIssuersTokenIsPassedOn checks that another tracker of the farm accepts a forwarded token.
-func TestAnIssuersTokenIsPassedOn(t *testing.T) {
+// TestIssuersTokenIsPassedOn checks that another tracker of the farm accepts a forwarded token.
+func TestIssuersTokenIsPassedOn(t *testing.T) {
 	g, client := issuerGate(t)
 	want := client("alice").Get("authorization")[0]
 	r := httptest.NewRequest(http.MethodGet, "/jobs", nil)
@@ -98,9 +98,9 @@ func TestAnIssuersTokenIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestAFloodOfTokensIsNotChecked checks that tokens from one address are only verified at the rate of its calls,
+// TestFloodOfTokensIsNotChecked checks that tokens from one address are only verified at the rate of its calls,
 // because verification is expensive. Known callers and other addresses are not affected.
-func TestAFloodOfTokensIsNotChecked(t *testing.T) {
+func TestFloodOfTokensIsNotChecked(t *testing.T) {
 	g, client := issuerGate(t)
 	readKeys(t, g, client)
 	now := time.Now()

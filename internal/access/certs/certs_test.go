@@ -108,7 +108,7 @@ func (p *pki) handshake(s *Server, c credentials.TransportCredentials) (client, 
 	return a.certs, info.(credentials.TLSInfo).State.PeerCertificates, nil
 }
 
-func TestACertificateStandsForAnIdentity(t *testing.T) {
+func TestCertificateStandsForAnIdentity(t *testing.T) {
 	p := newPKI(t)
 	seen, _, err := p.handshake(p.server(true), p.client("alice"))
 	if err != nil {
@@ -224,7 +224,7 @@ func TestFilesThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnAuthorityIsReadAgain(t *testing.T) {
+func TestAuthorityIsReadAgain(t *testing.T) {
 	p := newPKI(t)
 	a, err := ReadAuthority(p.path("ca.crt"), p.path("ca.key"))
 	p.check(err)

@@ -108,7 +108,7 @@ func wantError(t testing.TB, err error, token, want string) {
 	}
 }
 
-func TestATokenSaysWhoCalls(t *testing.T) {
+func TestTokenSaysWhoCalls(t *testing.T) {
 	f := newFarm(t, often)
 	got, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 	check(t, err)
@@ -202,8 +202,8 @@ func TestInvalidTokensAreRefused(t *testing.T) {
 	}
 }
 
-// TestAKeyWithinATokenCountsForNothing uses a token that contains its own key, which anyone can make.
-func TestAKeyWithinATokenCountsForNothing(t *testing.T) {
+// TestKeyWithinATokenCountsForNothing uses a token that contains its own key, which anyone can make.
+func TestKeyWithinATokenCountsForNothing(t *testing.T) {
 	f := newFarm(t, often)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	check(t, err)
@@ -228,7 +228,7 @@ func TestClocksMayDifferByAMinute(t *testing.T) {
 	}
 }
 
-func TestAGoodTokenEnds(t *testing.T) {
+func TestGoodTokenEnds(t *testing.T) {
 	f := newFarm(t, often)
 	token := f.sign(nil, nil)
 	got, err := f.Verify(t.Context(), token, time.Now())
@@ -266,8 +266,8 @@ func TestEveryKindOfKeySigns(t *testing.T) {
 	}
 }
 
-// TestAKeySignsByItsAlgorithmOnly checks that a key is only valid for its own algorithm.
-func TestAKeySignsByItsAlgorithmOnly(t *testing.T) {
+// TestKeySignsByItsAlgorithmOnly checks that a key is only valid for its own algorithm.
+func TestKeySignsByItsAlgorithmOnly(t *testing.T) {
 	f := newFarm(t, often)
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	check(t, err)
@@ -280,7 +280,7 @@ func TestAKeySignsByItsAlgorithmOnly(t *testing.T) {
 	wantError(t, err, token, "does not have")
 }
 
-func TestATokenThatNamesNoKeyIsOfTheOnlyOne(t *testing.T) {
+func TestTokenThatNamesNoKeyIsOfTheOnlyOne(t *testing.T) {
 	f := newFarm(t, often)
 	f.Drop("first")
 	check(t, f.Rotate(""))
@@ -323,8 +323,8 @@ func TestKeysAreRotated(t *testing.T) {
 	wantError(t, err, old, "has given up")
 }
 
-// TestAKeyIsReplacedUnderItsName checks that another key may have the same name.
-func TestAKeyIsReplacedUnderItsName(t *testing.T) {
+// TestKeyIsReplacedUnderItsName checks that another key may have the same name.
+func TestKeyIsReplacedUnderItsName(t *testing.T) {
 	f := newFarm(t, often)
 	held, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 	check(t, err)
@@ -366,9 +366,9 @@ func TestTokensOfUnknownKeysAskTheIssuerSeldom(t *testing.T) {
 	}
 }
 
-// TestAnIssuerThatFailsBreaksNoKnownKeys covers faults of an issuer: known keys stay valid, and possibly valid tokens
+// TestIssuerThatFailsBreaksNoKnownKeys covers faults of an issuer: known keys stay valid, and possibly valid tokens
 // are not called invalid.
-func TestAnIssuerThatFailsBreaksNoKnownKeys(t *testing.T) {
+func TestIssuerThatFailsBreaksNoKnownKeys(t *testing.T) {
 	at := func(path string, by http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == path {
@@ -443,9 +443,9 @@ func (f *farm) signedBefore() string {
 
 func write(w http.ResponseWriter, text string) { _, _ = w.Write([]byte(text)) }
 
-// TestAHangingIssuerDelaysCallsBriefly checks that an issuer that never answers delays calls only briefly, and does
+// TestHangingIssuerDelaysCallsBriefly checks that an issuer that never answers delays calls only briefly, and does
 // not delay the end of the verifier.
-func TestAHangingIssuerDelaysCallsBriefly(t *testing.T) {
+func TestHangingIssuerDelaysCallsBriefly(t *testing.T) {
 	f := newFarm(t, often)
 	_, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 	check(t, err)
@@ -481,8 +481,8 @@ func TestVerifiersStartWithoutTheirIssuer(t *testing.T) {
 	}
 }
 
-// TestAnIssuerProvesItselfByItsCertificate checks that a server without a trusted certificate is refused.
-func TestAnIssuerProvesItselfByItsCertificate(t *testing.T) {
+// TestIssuerProvesItselfByItsCertificate checks that a server without a trusted certificate is refused.
+func TestIssuerProvesItselfByItsCertificate(t *testing.T) {
 	f := newFarm(t, often)
 	cfg := f.cfg
 	cfg.CA = ""

@@ -67,7 +67,7 @@ func TestOnlyAProgramsOwnFailureIsForGood(t *testing.T) {
 	}
 }
 
-func TestATrialEndsWithWhatItStarted(t *testing.T) {
+func TestTrialEndsWithWhatItStarted(t *testing.T) {
 	t.Parallel()
 	pid := filepath.Join(t.TempDir(), "pid")
 	u := brought(t, claim+"sleep 9999 & echo $! >"+pid+"; exit 1")
@@ -126,7 +126,7 @@ func TestRefusedVersionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAProgramIsReplacedOnce(t *testing.T) {
+func TestProgramIsReplacedOnce(t *testing.T) {
 	u := brought(t, "exit")
 	if err := u.Replace(); err != nil {
 		t.Fatal(err)

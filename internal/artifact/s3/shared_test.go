@@ -120,9 +120,9 @@ func TestArtifactsAreSharedBetweenTrackersAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce lets a tracker discover another tracker's artifact while
+// TestArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce lets a tracker discover another tracker's artifact while
 // it stores the same one. It must count the artifact once, and evict its owner's other artifacts.
-func TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
+func TestArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 	for part, whose := range []string{"its own", "the other's"} {
 		content := contentOf(part, "x")
 		putting, goOn := make(chan struct{}), make(chan struct{})
@@ -178,9 +178,9 @@ func TestEvictionSkipsRequestedArtifacts(t *testing.T) {
 	}
 }
 
-// TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade lets a tracker learn from a check, not from a listing, that
+// TestCheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade lets a tracker learn from a check, not from a listing, that
 // another tracker has used its next candidate for eviction.
-func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
+func TestCheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
 	k := bucketKeeper(t, commonServer(t))
 	opts := k.options(t)
 	blobs, opened := opts.Blobs, false
@@ -327,7 +327,7 @@ func TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse(t *testing.T) {
 	}
 }
 
-func TestAnObjectStoreThatRenewsNothingIsAway(t *testing.T) {
+func TestObjectStoreThatRenewsNothingIsAway(t *testing.T) {
 	c, opts := &clock{}, bucketKeeper(t, commonServer(t)).options(t)
 	opts.Now, opts.Blobs = c.now, asked{opts.Blobs, func(_ context.Context, one call) error {
 		if one.verb == "touch" {
@@ -400,9 +400,9 @@ func TestArtifactsOfOtherTrackersUseCapacity(t *testing.T) {
 	}
 }
 
-// TestASweepDropsNothingThatAnotherTrackerUses lets a tracker sweep its part with an outdated view while another
+// TestSweepDropsNothingThatAnotherTrackerUses lets a tracker sweep its part with an outdated view while another
 // tracker pins one artifact for a day and uses another one.
-func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
+func TestSweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
 	k, ours, others := bucketKeeper(t, commonServer(t)), &clock{}, &clock{}
 	needed, used, unused := contentOf(0, "needed"), contentOf(0, "used"), contentOf(0, "unused")
 	opts := k.options(t)
@@ -440,9 +440,9 @@ func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
 	}
 }
 
-// TestAUseWinsAgainstARemoval lets a tracker use an artifact at each moment of its removal by another tracker that
+// TestUseWinsAgainstARemoval lets a tracker use an artifact at each moment of its removal by another tracker that
 // considers it unused.
-func TestAUseWinsAgainstARemoval(t *testing.T) {
+func TestUseWinsAgainstARemoval(t *testing.T) {
 	server := commonServer(t)
 	blobs := bucket(t, server, newBucket(t, server))
 	for n := range 20 {
@@ -573,8 +573,8 @@ func TestErrorsOfTheObjectStoreNameTheirRemedy(t *testing.T) {
 	told(open(t, "s3://"+name+"/farm"+at), "refuses the tracker's credentials (SignatureDoesNotMatch): correct AWS_ACCESS_KEY_ID")
 }
 
-// TestAServerThatIsKilledLosesNothing kills the server during an upload and a download.
-func TestAServerThatIsKilledLosesNothing(t *testing.T) {
+// TestServerThatIsKilledLosesNothing kills the server during an upload and a download.
+func TestServerThatIsKilledLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it builds an object store")
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheDrawingIsADocumentWithAllPoints(t *testing.T) {
+func TestDrawingIsADocumentWithAllPoints(t *testing.T) {
 	at := func(x, cost float64) point {
 		return point{At: x, Details: Details{Report: Report{TrackerCPUSeconds: cost}}}
 	}

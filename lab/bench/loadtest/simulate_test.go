@@ -79,7 +79,7 @@ func TestKillsAndLostAnswersLoseNothing(t *testing.T) {
 	}
 }
 
-func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
+func TestVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)

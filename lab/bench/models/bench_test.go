@@ -97,7 +97,7 @@ func TestPackagesOfTwoKindsStandBesideOneAnother(t *testing.T) {
 	}
 }
 
-func TestATwinInFloatsIsFoundByItsName(t *testing.T) {
+func TestTwinInFloatsIsFoundByItsName(t *testing.T) {
 	f, _ := formOf("quantised")
 	s := &suite{form: f, dir: t.TempDir()}
 	floats := f.kinds[0]
@@ -117,7 +117,7 @@ func TestATwinInFloatsIsFoundByItsName(t *testing.T) {
 	}
 }
 
-func TestAProcessThatWaitsSettles(t *testing.T) {
+func TestProcessThatWaitsSettles(t *testing.T) {
 	c, err := start(t.Context(), "fake", "sh", "-c", "echo ready; while read -r question; do echo '[1, 2]'; done")
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
-func TestTheSetHasFourShapesOfEachOperatorAndBatch(t *testing.T) {
+func TestSetHasFourShapesOfEachOperatorAndBatch(t *testing.T) {
 	list, err := operators("ansor", nil, []int64{1, 16})
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func keptRows(t *testing.T, folder string) *rows {
 	return r
 }
 
-func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
+func TestRunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 	folder := t.TempDir()
 	r := keptRows(t, folder)
 	one := row{Operator: "GMM", Shape: "512, 512, 512", Batch: 1, Threads: 1, Version: "v1", FlopSeconds: 1, ByteSeconds: 2, DefaultSeconds: 4}
@@ -171,8 +171,8 @@ func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 	}
 }
 
-// TestTheTableOfASetHasItsRowsAlone uses a file with rows of two sets.
-func TestTheTableOfASetHasItsRowsAlone(t *testing.T) {
+// TestTableOfASetHasItsRowsAlone uses a file with rows of two sets.
+func TestTableOfASetHasItsRowsAlone(t *testing.T) {
 	folder := t.TempDir()
 	one := row{Operator: "C2D", Shape: "7, 7, 512, 512, 3, 1, 1", Batch: 1, Threads: 1, Version: "v1", FlopSeconds: 1, DefaultSeconds: 4}
 	other := one

@@ -20,7 +20,7 @@ func fakeLibrary(t *testing.T, script string) string {
 	return path
 }
 
-func TestALibraryIsAskedAndTimed(t *testing.T) {
+func TestLibraryIsAskedAndTimed(t *testing.T) {
 	p, err := startPeer(t.Context(), 3, fakeLibrary(t, `
 echo "peer fake 1.2 on $OMP_NUM_THREADS"
 while read -r verb rest; do
@@ -57,7 +57,7 @@ done`))
 	}
 }
 
-func TestALibraryThatIsNotThereOrSaysNothingIsNamed(t *testing.T) {
+func TestLibraryThatIsNotThereOrSaysNothingIsNamed(t *testing.T) {
 	for name, c := range map[string]struct{ program, want string }{
 		"not there": {filepath.Join(t.TempDir(), "none"), "'scripts/peers.sh' builds its program"},
 		"silent":    {fakeLibrary(t, "exit 0"), "library: it ended without an answer"},

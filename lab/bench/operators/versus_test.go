@@ -34,8 +34,8 @@ func TestLibrariesAreAskedForTheSame(t *testing.T) {
 	}
 }
 
-// TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt uses programs that answer like libraries.
-func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
+// TestWorkloadTakesTurnsWithTheLibrariesThatHaveIt uses programs that answer like libraries.
+func TestWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	b, err := newSuite(t.Context(), options{dir: t.TempDir()}, 1, t.TempDir())
 	if err != nil {
@@ -83,7 +83,7 @@ func player(t *testing.T, name, answers string) peer {
 	return p
 }
 
-func TestTheTableSumsUpEachLibrary(t *testing.T) {
+func TestTableSumsUpEachLibrary(t *testing.T) {
 	one := row{Operator: "Product int8", Shape: "1, 2, 3", Threads: 1, DefaultSeconds: 1, Version: "v1", Against: []against{{Library: "oneDNN", Seconds: 2, Ratio: 2, Low: 1.9, High: 2.1}}}
 	two, alone := one, one
 	two.Shape, two.Against = "4, 5, 6", []against{{Library: "oneDNN", Seconds: 0.5, Ratio: 0.5, Low: 0.4, High: 0.6}}

@@ -23,7 +23,7 @@ func testTarget(t testing.TB) *target.Target {
 	return m
 }
 
-func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
+func TestPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
 	whole := spaceOf(t, kerneltest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
 	o := PartOptions{Fewest: 200, Most: 300, Measured: []string{"alg=0 tv=3 tw=4 hb=8 cb=4 outer=1 inner=0 ku=4 pf=1024"}}
 	values := Part(whole, o)
@@ -53,7 +53,7 @@ func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
 	}
 }
 
-func TestASmallSpaceIsItsOwnPart(t *testing.T) {
+func TestSmallSpaceIsItsOwnPart(t *testing.T) {
 	whole := spaceOf(t, kerneltest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
 	part, err := whole.Restrict(Part(whole, PartOptions{Fewest: 1 << 20, Most: 1 << 21}))
 	if err != nil {
@@ -64,7 +64,7 @@ func TestASmallSpaceIsItsOwnPart(t *testing.T) {
 	}
 }
 
-func TestTheStandardTasksExist(t *testing.T) {
+func TestStandardTasksExist(t *testing.T) {
 	tasks, err := Standard(array.Storage{})
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func newRecorder(t *testing.T) *Recorder {
 	}
 }
 
-func TestARecordingHasAllSchedulesOfItsPart(t *testing.T) {
+func TestRecordingHasAllSchedulesOfItsPart(t *testing.T) {
 	r := newRecorder(t)
 	path, err := r.Record(t.Context(), Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: kerneltest.Product(t, 16, 32, 24)})
 	if err != nil {
@@ -80,7 +80,7 @@ func check(t *testing.T, path string) {
 	}
 }
 
-func TestASetThatIsThereIsLeftAlone(t *testing.T) {
+func TestSetThatIsThereIsLeftAlone(t *testing.T) {
 	r := newRecorder(t)
 	r.Compiler = nil // any build would fail
 	path := filepath.Join(r.Dir, "softmax"+Suffix)

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
+func TestSampleIsDistinctAndHasTheDefaults(t *testing.T) {
 	s := spaceOf(t, kerneltest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
 	list := drawSample(s, 48)
 	if len(list) != 48 || !reflect.DeepEqual(drawSample(s, 48), list) || !reflect.DeepEqual(drawSample(s, 32), list[:32]) {
@@ -32,14 +32,14 @@ func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
 	}
 }
 
-func TestASampleOfASmallSpaceIsAllOfIt(t *testing.T) {
+func TestSampleOfASmallSpaceIsAllOfIt(t *testing.T) {
 	s := spaceOf(t, kerneltest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
 	if all, some := len(Candidates(s, 0)), len(drawSample(s, 1<<20)); some == 0 || some > all {
 		t.Errorf("%d of %d schedules", some, all)
 	}
 }
 
-func TestASampleIsRecordedAndMarked(t *testing.T) {
+func TestSampleIsRecordedAndMarked(t *testing.T) {
 	r := newRecorder(t)
 	r.Sample = 8
 	r.Limits.Samples, r.Limits.Budget = 7, time.Minute // independent of load

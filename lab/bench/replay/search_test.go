@@ -41,7 +41,7 @@ const testTrials = 20
 
 var testBatches = Batches{Fewest: 4, Most: 16}
 
-func TestTheSameSeedAndSetsGiveTheSameCandidates(t *testing.T) {
+func TestSameSeedAndSetsGiveTheSameCandidates(t *testing.T) {
 	devices := testDevices(t, 2)
 	one, other := newPast(devices, nil, testBatches), newPast(devices, nil, testBatches)
 	for _, v := range Variants() {
@@ -75,7 +75,7 @@ func TestTheSameSeedAndSetsGiveTheSameCandidates(t *testing.T) {
 	}
 }
 
-func TestAReportIsTheSameHoweverManyRunSideBySide(t *testing.T) {
+func TestReportIsTheSameHoweverManyRunSideBySide(t *testing.T) {
 	names := []string{"ga", "gbdt", "gbdt-known"}
 	if testing.Short() {
 		names = names[:2] // the last one is slow: it repeats an earlier search
@@ -168,7 +168,7 @@ func TestUnrecordedPointsFailWithinALimit(t *testing.T) {
 	}
 }
 
-func TestAnInterruptEndsAContest(t *testing.T) {
+func TestInterruptEndsAContest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := SearchOptions{Variants: Variants()[:1], Budget: 8, Seeds: 50, Batches: testBatches, Progress: func(int, int) { cancel() }}
 	if _, err := CompareSearches(ctx, testSets(t)[:1], o); !errors.Is(err, context.Canceled) {
@@ -189,7 +189,7 @@ func TestVariantsAreChosenByName(t *testing.T) {
 	}
 }
 
-func TestASampleIsNoSetToSearchButMayBeKnown(t *testing.T) {
+func TestSampleIsNoSetToSearchButMayBeKnown(t *testing.T) {
 	sets := testSets(t)
 	sample := *sets[1]
 	sample.Sampled = true
@@ -203,7 +203,7 @@ func TestASampleIsNoSetToSearchButMayBeKnown(t *testing.T) {
 	}
 }
 
-func TestAGuessWithoutAnyOtherWorkloadIsTheDefault(t *testing.T) {
+func TestGuessWithoutAnyOtherWorkloadIsTheDefault(t *testing.T) {
 	d := testDevices(t, 1)[0]
 	got, err := newPast([]*device{d}, nil, testBatches).guessShare(0)
 	if err != nil || got != d.defaultShare() || got <= 0 || got > 1 {

@@ -53,7 +53,7 @@ func written(t testing.TB, s *Set) (path string, data []byte) {
 	return path, data
 }
 
-func TestASetIsReadAsItWasWritten(t *testing.T) {
+func TestSetIsReadAsItWasWritten(t *testing.T) {
 	want := newSet(t)
 	path, _ := written(t, want)
 	got, err := Read(path)
@@ -73,7 +73,7 @@ func TestASetIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestALatencyIsTheLowerQuartile(t *testing.T) {
+func TestLatencyIsTheLowerQuartile(t *testing.T) {
 	s := newSet(t)
 	for k, want := range []float64{2.75e-6, 1e-6, 0} {
 		if got := s.Points[k].LatencySeconds(); got != want {
@@ -133,7 +133,7 @@ func unpacked(t testing.TB, data []byte) string {
 	return string(text)
 }
 
-func TestABrokenSetSaysWhatIsWrong(t *testing.T) {
+func TestBrokenSetSaysWhatIsWrong(t *testing.T) {
 	_, data := written(t, newSet(t))
 	text := unpacked(t, data)
 	lines := strings.SplitAfter(text, "\n")
@@ -166,7 +166,7 @@ func TestABrokenSetSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAFolderIsReadByName(t *testing.T) {
+func TestFolderIsReadByName(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b", "a"} {
 		s := newSet(t)

@@ -144,9 +144,9 @@ func TestDiskKeepsSyncedDataAndAnyOfTheRest(t *testing.T) {
 	}
 }
 
-// TestACallThatBeganBeforeItsFileLostItsNameIsOfThatFile writes to and syncs files in one thread while another
+// TestCallThatBeganBeforeItsFileLostItsNameIsOfThatFile writes to and syncs files in one thread while another
 // removes, renames and replaces them.
-func TestACallThatBeganBeforeItsFileLostItsNameIsOfThatFile(t *testing.T) {
+func TestCallThatBeganBeforeItsFileLostItsNameIsOfThatFile(t *testing.T) {
 	file := func(name string) string { return escape("/r/data/" + name) }
 	create := func(name string) string {
 		return fmt.Sprintf("1 openat(AT_FDCWD<%s>, \"%s\", O_WRONLY|O_CREAT, 0644) = 3<%[2]s>\n", escape("/"), file(name))
@@ -194,7 +194,7 @@ func TestBytesOfATrace(t *testing.T) {
 	}
 }
 
-func TestAFailureIsShrunkToWhatItTakes(t *testing.T) {
+func TestFailureIsShrunkToWhatItTakes(t *testing.T) {
 	trace := record(t)
 	d := trace.NewDisk()
 	if err := d.Advance(trace.Len()); err != nil {

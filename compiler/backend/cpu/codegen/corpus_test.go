@@ -47,10 +47,10 @@ const quickCorpus = 11
 
 var corpusTargets = []string{"x86-64-v3", "x86-64-v4", "arm64"}
 
-// TestTheCorpusPrintsAsBefore prints the code of schedules of all built-in models' tasks, and of quantised ones, and
+// TestCorpusPrintsAsBefore prints the code of schedules of all built-in models' tasks, and of quantised ones, and
 // compares it with the recorded corpus. A refactoring must not change the output. After an intended change, rewrite
 // the corpus and explain why.
-func TestTheCorpusPrintsAsBefore(t *testing.T) {
+func TestCorpusPrintsAsBefore(t *testing.T) {
 	switch {
 	case *updateCorpus:
 		writeCorpus(t, newCorpus(t))

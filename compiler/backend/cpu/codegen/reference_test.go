@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheReferenceIsRight compares the references of workloads with the evaluator. Their code is scalar, and much the
+// TestReferenceIsRight compares the references of workloads with the evaluator. Their code is scalar, and much the
 // same for any target.
-func TestTheReferenceIsRight(t *testing.T) {
+func TestReferenceIsRight(t *testing.T) {
 	for _, m := range quick([]mode{modes[1], modes[len(modes)-1]}, "avx2") {
 		t.Run(m.name, func(t *testing.T) {
 			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
@@ -30,9 +30,9 @@ func TestTheReferenceIsRight(t *testing.T) {
 	}
 }
 
-// TestALongSumIsExact guards against a single float accumulator, which stops growing once its terms are less than
+// TestLongSumIsExact guards against a single float accumulator, which stops growing once its terms are less than
 // half of its last bit. It made the norm of a 4096 x 1024 matrix fail verification.
-func TestALongSumIsExact(t *testing.T) {
+func TestLongSumIsExact(t *testing.T) {
 	const terms = 1<<24 + 1024
 	one := expr.NewInput("one", array.Float32, 1)
 	sum := expr.ReduceOver("sum", expr.Sum, []int64{1}, []int64{terms}, func(i, _ []expr.Expr) expr.Expr { return one.At(i[0]) })

@@ -94,9 +94,9 @@ func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfFusedLoopsIsSeen guards against ignoring the order within a fused loop of row and column blocks,
+// TestOrderOfFusedLoopsIsSeen guards against ignoring the order within a fused loop of row and column blocks,
 // which decides what refills a cache. Such candidates had the same cost.
-func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
+func TestOrderOfFusedLoopsIsSeen(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	w := kerneltest.Product(t, 1536, 768, 768)
 	const point = "tv=2 tw=6 th=1 hb=4 cb=2 inner=0 kb=0 ku=1 pf=0 outer="
@@ -106,9 +106,9 @@ func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	}
 }
 
-// TestATileThatCrossesRowsComputesItsPositionsAlone uses joined rows and columns: tiles of three positions cross the
+// TestTileThatCrossesRowsComputesItsPositionsAlone uses joined rows and columns: tiles of three positions cross the
 // ends of rows of 28, but the reduction has the joint axis, too, and keeps no more sums than positions.
-func TestATileThatCrossesRowsComputesItsPositionsAlone(t *testing.T) {
+func TestTileThatCrossesRowsComputesItsPositionsAlone(t *testing.T) {
 	wasted(t, "resnet-18", "f32[3,3,128,128]", "tv=1 tw=3 th=1 hb=1 cb=1 outer=0 inner=0 ku=1 pf=0 joint=1 feed=1")
 }
 
@@ -150,9 +150,9 @@ func wasted(t *testing.T, model, has, point string) {
 	}
 }
 
-// TestATileThatCrossesRowsPadsThemWhole uses joined rows and columns: tiles of five positions cross the ends of rows
+// TestTileThatCrossesRowsPadsThemWhole uses joined rows and columns: tiles of five positions cross the ends of rows
 // of 56, and a tile's padding is a box of two whole rows. Such candidates took ten times the estimate.
-func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
+func TestTileThatCrossesRowsPadsThemWhole(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	for _, w := range builtin(t, "mobilenet-v2") {
 		if !strings.Contains(w.Text(), "f32[113,113,96]") || !strings.Contains(w.Text(), "f32[56,56,96]") {
@@ -211,9 +211,9 @@ func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 	}
 }
 
-// TestARegionCostsWhereSeveralWorkersShareALoop checks that a single worker, or a loop of one piece, starts no
+// TestRegionCostsWhereSeveralWorkersShareALoop checks that a single worker, or a loop of one piece, starts no
 // region.
-func TestARegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {
+func TestRegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {
 	w := kerneltest.Product(t, 96, 64, 128)
 	const tile = "tv=2 tw=6 th=1 cb=64 outer=0 inner=0 kb=0 ku=1 pf=0 hb="
 	for _, c := range []struct {

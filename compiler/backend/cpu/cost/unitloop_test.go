@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestALoopOfOneIterationCostsNothing covers loops without an axis, at any position and with any annotation.
-func TestALoopOfOneIterationCostsNothing(t *testing.T) {
+// TestLoopOfOneIterationCostsNothing covers loops without an axis, at any position and with any annotation.
+func TestLoopOfOneIterationCostsNothing(t *testing.T) {
 	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[8,64]\nmap t1 f32[8,64] = (exp [t0 i0 i1])\noutput t1\n")
 	if err != nil {
 		t.Fatal(err)

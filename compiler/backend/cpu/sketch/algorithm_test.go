@@ -90,9 +90,9 @@ func TestMutationReachesEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// TestTheCostChoosesTheAlgorithm checks that many tiles per weight pay for the transforms, and that a kernel over one
+// TestCostChoosesTheAlgorithm checks that many tiles per weight pay for the transforms, and that a kernel over one
 // channel does not.
-func TestTheCostChoosesTheAlgorithm(t *testing.T) {
+func TestCostChoosesTheAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		size, channels int64
 		want           searchspace.Algorithm

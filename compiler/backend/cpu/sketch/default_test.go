@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
-// TestTheDefaultIsTheBestOfAllAlgorithms uses a convolution of 7x7 positions whose best draft is F(4x4), although
+// TestDefaultIsTheBestOfAllAlgorithms uses a convolution of 7x7 positions whose best draft is F(4x4), although
 // descent from F(4x2) reaches a point with a lower cost and fewer weights.
-func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
+func TestDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 	s := New(Conv(t, 7, 512), Target(t, "x86-64-v3"), schedule.Default)
 	defaults := s.Defaults()
 	if len(defaults) != len(s.Algorithms()) {

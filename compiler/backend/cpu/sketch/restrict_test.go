@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
-func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
+func TestPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 	whole := New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
 	values := map[string][]int64{"alg": {F4x4.Number}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
 	part, err := whole.Restrict(values)
@@ -49,7 +49,7 @@ func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 	}
 }
 
-func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
+func TestPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
 	whole := New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
 	for _, alg := range []searchspace.Algorithm{searchspace.Direct, F4x4} {
 		part := whole.Of(alg)

@@ -2,7 +2,7 @@ package sketch
 
 import "testing"
 
-func TestAnAccessTouchesWhatItsAxesReach(t *testing.T) {
+func TestAccessTouchesWhatItsAxesReach(t *testing.T) {
 	// A 3x3 window over an image of 58 x 58 x 64: axes row, column, channel out; window rows, columns, channels in.
 	a := Access{ElementBytes: 4, Shape: []int64{58, 58, 64}, Dims: [][]int64{{1, 0, 0, 1, 0, 0}, {0, 1, 0, 0, 1, 0}, {0, 0, 0, 0, 0, 1}}}
 	extents := []int64{1, 6, 16, 3, 3, 64}

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestASumAcrossSoftmaxesLowers covers a last stage that reduces, with the contiguous axis shared by all stages.
-func TestASumAcrossSoftmaxesLowers(t *testing.T) {
+// TestSumAcrossSoftmaxesLowers covers a last stage that reduces, with the contiguous axis shared by all stages.
+func TestSumAcrossSoftmaxesLowers(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[5,10]
 max t1 f32[5,10] over 1 = [t0 i0 i1]

@@ -62,7 +62,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 	}
 }
 
-func TestAPointIsReadBackAsWritten(t *testing.T) {
+func TestPointIsReadBackAsWritten(t *testing.T) {
 	s := New(Conv(t, 28, 64), Target(t, "x86-64-v4"), schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
@@ -105,7 +105,7 @@ func TestConstraintsComeBeforeCompiling(t *testing.T) {
 	}
 }
 
-func TestTheDefaultIsAlwaysTheSame(t *testing.T) {
+func TestDefaultIsAlwaysTheSame(t *testing.T) {
 	a, b := New(Conv(t, 14, 256), Target(t, "x86-64-v4"), schedule.Default), New(Conv(t, 14, 256), Target(t, "x86-64-v4"), schedule.Default)
 	if a.Format(a.Default()) != b.Format(b.Default()) {
 		t.Errorf("%s, then %s", a.Format(a.Default()), b.Format(b.Default()))
@@ -178,8 +178,8 @@ func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
 	}
 }
 
-// TestASumOfEverythingHasASchedule covers a result without an axis to tile.
-func TestASumOfEverythingHasASchedule(t *testing.T) {
+// TestSumOfEverythingHasASchedule covers a result without an axis to tile.
+func TestSumOfEverythingHasASchedule(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 30, 20)
 	sum := expr.ReduceOver("sum", expr.Sum, nil, []int64{30, 20}, func(_, r []expr.Expr) expr.Expr { return x.At(r[0], r[1]) })
 	root := expr.Compute("root", nil, func([]expr.Expr) expr.Expr { return expr.Un(expr.Sqrt, sum.At()) })

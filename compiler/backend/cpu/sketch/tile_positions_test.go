@@ -27,13 +27,13 @@ func TestTilesOfABatchOfProductsStayWithinOneProduct(t *testing.T) {
 	}
 }
 
-func TestAProductWithABatchHasNoJointAxis(t *testing.T) {
+func TestProductWithABatchHasNoJointAxis(t *testing.T) {
 	if x := of(t, Keys(t)); x.joined != nil {
 		t.Errorf("axes %v are joined, but batches have right sides of their own", x.joined.joint)
 	}
 }
 
-func TestAStridedOperandIsCopiedIntoAPanel(t *testing.T) {
+func TestStridedOperandIsCopiedIntoAPanel(t *testing.T) {
 	if x := of(t, Keys(t)); x.lanes != 8 || !x.mustPack {
 		t.Fatalf("%d lanes, packed %v; want 8 lanes through panels", x.lanes, x.mustPack)
 	}
@@ -45,7 +45,7 @@ func TestPositionsOfAnImageAreOneJointAxis(t *testing.T) {
 	}
 }
 
-func TestATileOfJointPositionsTouchesTheRowsItCrosses(t *testing.T) {
+func TestTileOfJointPositionsTouchesTheRowsItCrosses(t *testing.T) {
 	x := of(t, Conv(t, 7, 64))
 	a := &Access{Joint: x.joined.joint, Rows: x.extents}
 	extents := make([]int64, len(x.extents))

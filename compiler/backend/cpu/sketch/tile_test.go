@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-func TestAStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
+func TestStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
 	s := sketch.New(sketch.Keys(t), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
@@ -88,9 +88,9 @@ func TestPositionsThatShareSetsOfACacheCost(t *testing.T) {
 	}
 }
 
-// TestTheCostPrefersTilesThatKeepTheUnitsBusy checks that a tile that fits the registers and divides the image does
+// TestCostPrefersTilesThatKeepTheUnitsBusy checks that a tile that fits the registers and divides the image does
 // not lose to one that does neither.
-func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
+func TestCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
 	s := sketch.New(sketch.Conv(t, 56, 64), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	cost := func(point string) float64 {
 		p, ok := s.Parse(point + " hb=4 cb=64 inner=1 ku=4 feed=2")
@@ -137,9 +137,9 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 	}
 }
 
-// TestAProductOfOneRowDoesNotPrefetch exists because a product of one row only reads its weights, which hardware
+// TestProductOfOneRowDoesNotPrefetch exists because a product of one row only reads its weights, which hardware
 // prefetching does as fast as possible. One of many rows has time to prefetch them.
-func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
+func TestProductOfOneRowDoesNotPrefetch(t *testing.T) {
 	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
 		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)
 		out := expr.ReduceOver("y", expr.Sum, []int64{rows, 2600}, []int64{650}, func(i, r []expr.Expr) expr.Expr {

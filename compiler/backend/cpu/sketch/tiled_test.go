@@ -59,7 +59,7 @@ func TestTiledPicksTheCheapestOpenKnobs(t *testing.T) {
 	}
 }
 
-func TestAMapHasNoTiles(t *testing.T) {
+func TestMapHasNoTiles(t *testing.T) {
 	x := kerneltest.Product(t, 1, 2, 1)
 	if p, ok := New(x, Target(t, "x86-64-v3"), schedule.Strict).Tiled(searchspace.Tiling{Channels: 16}); ok {
 		t.Errorf("one sum has the tile %v", p)

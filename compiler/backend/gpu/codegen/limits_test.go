@@ -13,9 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestACardsLimitsAreKnownBeforeCompiling checks that a schedule for a large GPU is refused for a smaller one with an
+// TestCardsLimitsAreKnownBeforeCompiling checks that a schedule for a large GPU is refused for a smaller one with an
 // error that names the limit.
-func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
+func TestCardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	b := gpusim.Backend{}
 	on, err := b.Target(b.Targets()[0].Name, 1)
 	if err != nil {

@@ -133,9 +133,9 @@ func TestEveryPointIsPTX(t *testing.T) {
 	}
 }
 
-// TestATileLiesInRegisters checks that a thread's part of a product uses no local memory, operands go through shared
+// TestTileLiesInRegisters checks that a thread's part of a product uses no local memory, operands go through shared
 // memory, prefetched if scheduled, and multiply-adds are fused.
-func TestATileLiesInRegisters(t *testing.T) {
+func TestTileLiesInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	whole := b.Space(kerneltest.Product(t, 512, 512, 512), on, schedule.Strict)
@@ -170,9 +170,9 @@ func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
 	}
 }
 
-// TestALaunchGivesMuchSharedMemory checks that a kernel beyond the static limit has all its arrays in dynamic shared
+// TestLaunchGivesMuchSharedMemory checks that a kernel beyond the static limit has all its arrays in dynamic shared
 // memory, one after another.
-func TestALaunchGivesMuchSharedMemory(t *testing.T) {
+func TestLaunchGivesMuchSharedMemory(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	s := b.Space(kerneltest.Product(t, 512, 512, 512), on, schedule.Strict)

@@ -49,8 +49,8 @@ output t4
 	}
 }
 
-// TestASingleRowIsOneLaunch checks that the launch combines it in registers, for stages with one axis or none.
-func TestASingleRowIsOneLaunch(t *testing.T) {
+// TestSingleRowIsOneLaunch checks that the launch combines it in registers, for stages with one axis or none.
+func TestSingleRowIsOneLaunch(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for name, text := range map[string]string{
@@ -85,9 +85,9 @@ output t3
 	}
 }
 
-// TestASumOfAllHasManyThreads checks that a long sum also has many blocks, and that a second launch adds up their
+// TestSumOfAllHasManyThreads checks that a long sum also has many blocks, and that a second launch adds up their
 // sums in registers.
-func TestASumOfAllHasManyThreads(t *testing.T) {
+func TestSumOfAllHasManyThreads(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for _, c := range []struct {

@@ -27,10 +27,10 @@ func analysed(t *testing.T, workload, trace string) *cost.Analysis {
 	return cost.Analyse(pass.Wide(f), card)
 }
 
-// TestAProductIsCounted uses the product of 12x6 and 6x16 by six blocks of eight threads with two rows and two
+// TestProductIsCounted uses the product of 12x6 and 6x16 by six blocks of eight threads with two rows and two
 // columns each. By hand: a block has 4x8 results of six terms; it fetches 4x2 numbers in each of three steps, one per
 // thread; a thread loads two numbers of either factor for each term.
-func TestAProductIsCounted(t *testing.T) {
+func TestProductIsCounted(t *testing.T) {
 	a := analysed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"unroll 1 4\nunroll 1 6\nunroll 1 7\npipeline 2 2\n")
 	if len(a.Launches) != 1 {
 		t.Fatalf("%d launches", len(a.Launches))
