@@ -179,7 +179,7 @@ bench-operators: ## single operators against the machine's limits, and in turns 
 bench-scale: ## what a result costs the tracker, over devices and records: docs/scale.svg
 	ulimit -n $$(ulimit -H -n) && $(GO) run ./lab scale -out docs/scale.svg $(SCALE)
 
-lint: ## gofmt, vet, golangci-lint, buf
+lint: ## gofmt, golangci-lint, buf
 	@scripts/lint.sh
 
 generate: ## generate the wire's Go code, and what Python reads of it

@@ -1,7 +1,9 @@
 #!/bin/bash
-# Runs formatting checks, vet, golangci-lint and buf, and reports all problems, not only the first.
+# Runs formatting checks, linters and buf, and reports all problems, not only the first.
 # usage: scripts/lint.sh            everything
-#        scripts/lint.sh NAME ...   main, wire, lab/deploy, lab/release or lab/docs: the last three are modules of their own
+#        scripts/lint.sh NAME ...   quick, main, wire, lab/deploy, lab/release or lab/docs
+# quick is main with vet and staticcheck only: building and running golangci-lint takes two minutes more. The last three
+# are modules of their own.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -48,14 +50,25 @@ module() (
 	cd "$1" && go tool -modfile="$OLDPWD/lab/tools/lint/go.mod" golangci-lint run ./...
 )
 
+# static runs staticcheck with the checks of .golangci.yml.
+static() {
+	local checks
+	checks=$(sed -n 's/^ *checks: \[\(.*\)\]$/\1/p' .golangci.yml | tr -d ' ')
+	go tool -modfile=lab/tools/lint/go.mod staticcheck -checks "$checks" ./...
+}
+
 [ $# -gt 0 ] || set -- main wire lab/deploy lab/release lab/docs
 for part; do
 	case "$part" in
-	main)
+	quick | main)
 		step "file sizes" small
 		step gofmt formatted
-		step golangci-lint module .
+		;;&
+	quick)
+		step vet go vet ./...
+		step staticcheck static
 		;;
+	main) step golangci-lint module . ;;
 	wire)
 		step "buf lint" buf lint
 		step "buf breaking" breaking

@@ -14,6 +14,7 @@ proofs() {
 		conformance;4;^compiler/(backend/(gpu|gpusim|opencl)|op|frontend|onnx|lower|pass|conformance)/;make conformance OPENCL=32 SEED=$seed
 		fuzz-kernels;3;^compiler/(backend/(gpu|gpusim)|pass|lower|schedule)/;make fuzz-kernels PAIRS=144 SEED=$seed
 		python;2;^(python|proto|scripts/python);make check-python
+		lint;4;^(\.golangci|lab/tools/lint);scripts/lint.sh main
 		wire;4;^(proto/|buf|lab/tools/go);scripts/lint.sh wire
 		deploy;4;^(deploy|lab/deploy|docker-compose);scripts/lint.sh lab/deploy && make test-deploy
 		dist;2;^(lab/release|deploy/install|scripts/dist);scripts/lint.sh lab/release && (cd lab/release && go test ./...)
