@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // process is a run of the program.
@@ -13,6 +15,13 @@ type process struct {
 	t              *testing.T
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
+}
+
+// ended reports whether the started process has exited, without reaping it.
+func (p *process) ended() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo != 0
 }
 
 func (f *farmUnderTest) tilth(ctx context.Context, args ...string) *process {

@@ -89,7 +89,7 @@ func TestInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
 	begin := func(state tilthv1.JobState) (run *process, id string) {
 		run = f.tilth(ctx, "run", pkg, "--tracker", f.tracker, "--print-time", "--repeat", "10000", "--number", "100000")
 		run.start()
-		return run, f.awaitState(ctx, state)
+		return run, f.awaitState(ctx, run, state)
 	}
 	interrupt := func(run *process, id string) {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestRunEndsWithItsClient(t *testing.T) {
 			run = f.tilth(ctx, "run", pkg, "--tracker", line.Addr().String(), "--print-time", "--repeat", "10000", "--number", "100000")
 		}
 		run.start()
-		id := f.awaitState(ctx, tilthv1.JobState_JOB_STATE_RUNNING)
+		id := f.awaitState(ctx, run, tilthv1.JobState_JOB_STATE_RUNNING)
 		lost.how(run, line)
 		f.tilth(ctx, "run", pkg, "--tracker", f.tracker).mustRun()
 		if job, err := f.client.Job(ctx, id); err != nil || job.GetState() != tilthv1.JobState_JOB_STATE_CANCELLED || job.GetReason() != "its client is gone" {
@@ -202,13 +202,16 @@ func newSilentLine(t *testing.T, socket string) *silentLine {
 	return line
 }
 
-// awaitState returns the newest job once it is in a state.
-func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) string {
+// awaitState returns the newest job once it is in a state. It fails if run, which submitted the job, ends before.
+func (f *farmUnderTest) awaitState(ctx context.Context, run *process, state tilthv1.JobState) string {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if jobs, _, err := f.client.ListJobs(ctx, client.JobFilter{Limit: 1, States: []tilthv1.JobState{state}}); err == nil && len(jobs) > 0 {
 			return jobs[0].GetId()
+		}
+		if run.ended() {
+			f.t.Fatalf("no job is %v, and the client ended: %v\n%s", state, run.cmd.Wait(), run.stderr.String())
 		}
 		select {
 		case <-tick.C:
