@@ -159,7 +159,7 @@ func (w *follower) close() error {
 func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
 	s := w.tally.Summary()
 	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
-	s.Records, s.Tracker, s.MachineWait = where.Records, where.Tracker, where.MachineWait
+	s.Records, s.Tracker, s.MachineWait, s.Models = where.Records, where.Tracker, where.MachineWait, where.Models
 	if w.machine != "" {
 		s.MachineWait = cmp.Or(s.MachineWait, &progress.MachineWait{Message: w.machine})
 	}
@@ -192,6 +192,9 @@ func (w *follower) print(out io.Writer, s progress.Summary) error {
 	}
 	if s.KnownTrials > 0 {
 		fmt.Fprintf(out, "resumed: %d trials of an earlier run are counted in, beside the %d of this one\n", s.KnownTrials, s.Trials)
+	}
+	for _, m := range s.Models {
+		fmt.Fprintf(out, "model:   %s\n", m)
 	}
 	if s.DeadLetters > 0 {
 		fmt.Fprintf(out, "given up: %d batches (see 'tilth jobs show %s')\n", s.DeadLetters, s.Job)

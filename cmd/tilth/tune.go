@@ -27,6 +27,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/jobclient"
 	"github.com/tilth-dev/tilth/tuner/progress"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 // partingTimeout bounds the last calls of an interrupted client.
@@ -167,11 +168,22 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	bound, cancel := f.Bound(work)
 	defer cancel()
 	defer context.AfterFunc(bound, logs.mute)()
+	began := time.Now()
 	j, err := f.Client.Submit(bound, jobclient.SpecFor(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
 	}
-	summary := func() progress.Summary { return progress.Summary{Records: file, MachineWait: machineWait(lock)} }
+	summary := func() progress.Summary {
+		s := progress.Summary{Records: file, MachineWait: machineWait(lock)}
+		if bound.Err() != nil || there.Board != nil {
+			return s
+		}
+		m := modelMeter{machine, tc, o.Storage, recordsource.Of(f.Client).Best, lock, filepath.Join(cache, "objects")}
+		if s.Models, err = t.measureModels(bound, paths, m, time.Since(began)/modelShare); err != nil {
+			log.Warn("the speed-up of the models is not known", "error", err)
+		}
+		return s
+	}
 	if err := t.follow(ctx, bound, f.Client, j, logs, summary); err != nil {
 		return err
 	}

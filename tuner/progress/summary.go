@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -26,6 +28,8 @@ type Summary struct {
 	TimeShares   Shares        `json:"time_shares"`
 	// MachineWait is absent if other processes never kept the job from its machine.
 	MachineWait *MachineWait `json:"machine_wait,omitempty"`
+	// Models compares the models as a whole; absent where the job was too short or did not run here.
+	Models []MeasuredModel `json:"models,omitempty"`
 	// TrialSeconds is the job's time per trial; null without trials.
 	TrialSeconds *float64 `json:"trial_s"`
 	// UntunedSeconds and BestSeconds are the weighted sums over all tasks, and LimitSeconds the machine's
@@ -34,6 +38,29 @@ type Summary struct {
 	BestSeconds    *float64      `json:"best_s"`
 	LimitSeconds   *float64      `json:"limit_s"`
 	Tasks          []TaskSummary `json:"tasks"`
+}
+
+// MeasuredModel compares packages of a model with default and with tuned schedules, timed in turns.
+type MeasuredModel struct {
+	Model          string  `json:"model"`
+	UntunedSeconds float64 `json:"untuned_s"`
+	TunedSeconds   float64 `json:"tuned_s"`
+	stats.Paired
+	// Verdict judges the tuned package: faster, slower, noise or too few rounds.
+	Verdict string `json:"verdict"`
+}
+
+// String describes the comparison in a line.
+func (m MeasuredModel) String() string {
+	text := fmt.Sprintf("%s %s, untuned %s in turns: %.2fx (%.2f to %.2fx)",
+		m.Model, humanize.Seconds(m.TunedSeconds), humanize.Seconds(m.UntunedSeconds), m.Ratio, m.Low, m.High)
+	switch m.Verdict {
+	case stats.Faster:
+		return text
+	case stats.Slower:
+		return text + ", slower: compile it with --untuned"
+	}
+	return text + ", " + m.Verdict
 }
 
 // MachineWait describes how long other processes kept a job from its machine.

@@ -64,8 +64,11 @@ func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Peer, erro
 	if err != nil {
 		return nil, err
 	}
-	return remote{c}, nil
+	return Of(c), nil
 }
+
+// Of returns the records of a tracker that a client is connected to.
+func Of(c *client.Client) Peer { return remote{c} }
 
 // file is a records file, as a side of an exchange like any store.
 type file struct {
