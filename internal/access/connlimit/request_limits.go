@@ -14,8 +14,8 @@ const prefixBytes = 5
 
 var errInvalidMessage = errors.New("a message is compressed, or longer than its method allows")
 
-// intake accounts for the request of one call. It reserves memory as bytes arrive, but at most what the transport buffers:
-// a flow control window, and the message that the server is reading.
+// intake accounts for the request of one call. It reserves memory as bytes arrive, but at most what the transport
+// buffers: a flow control window, and the message that the server is reading.
 type intake struct {
 	budget  *memoryBudget
 	account account
@@ -48,7 +48,8 @@ func (i *intake) open() bool {
 }
 
 // receive counts received bytes and waits until the budget allows them. Data for a finished call is dropped by the
-// transport. An error means that the budget is exceeded and ends the connection, since nothing else can be read from it meanwhile.
+// transport. An error means that the budget is exceeded. It ends the connection, since nothing else can be read from
+// it meanwhile.
 func (i *intake) receive(bytes int) error {
 	more := i.need(bytes)
 	if more <= 0 {
