@@ -102,8 +102,9 @@ type Measurements interface {
 	GroupPage(target, after string, limit int) (groups []Group, next string, err error)
 	// KeyPage returns at most limit keys of a group's records from a key on, in order; none only after the last.
 	KeyPage(of Group, from Key, limit int) ([]Key, error)
-	// RecordsOf returns those records of the given keys that exist. It stops after maxBytes encoded bytes, but examines
-	// at least one key; looked is the number of keys examined. The first record has the workload's canonical form.
+	// RecordsOf returns those records of the given keys that exist. It stops after maxBytes encoded bytes, but
+	// examines at least one key; looked is the number of keys examined. The first record has the workload's canonical
+	// form.
 	RecordsOf(of Group, keys []Key, maxBytes int) (found []*tilthv1.Record, looked int, err error)
 	// Known summarizes the newest records of a workload on a target, at most limit: the best that a level of numerics
 	// allows (empty for any), and the latency of a candidate, if a digest is given.

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/tuner/progress"
+)
+
+// TestFarmContinuesAfterItsDiskWasFull fills the tracker's disk while a client tunes. The tracker stops and names the
+// file. Once there is space and it is started again, the job ends with every trial exactly once in the client's log.
+func TestFarmContinuesAfterItsDiskWasFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes")
+	}
+	t.Parallel() // mostly waits for processes
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := newFarmUnderTest(t)
+	data := filepath.Join(f.dir, "data")
+	mountSmallDisk(t, data)
+	f.launchAll()
+	model := filepath.Join(f.dir, "mlp.onnx")
+	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
+	const budget = 36
+	log := filepath.Join(f.dir, "trials.jsonl")
+	f.awaitAgents(ctx)
+	tune := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0-2", "--trials", fmt.Sprint(budget), "--log", log, "--json")
+	tune.start()
+	recorded := f.recordedTrials(ctx)
+	for range killAfter {
+		<-recorded
+	}
+
+	ballast := filepath.Join(data, "ballast")
+	fillDisk(t, ballast)
+	if err := f.running["tracker"].Wait(); err == nil {
+		t.Error("the tracker ends without an error")
+	}
+	delete(f.running, "tracker")
+	said, err := os.ReadFile(filepath.Join(f.dir, "tracker.log"))
+	if err != nil || !strings.Contains(string(said), "no space left on device") || !strings.Contains(string(said), data) {
+		t.Errorf("the tracker says, %v:\n%s", err, said)
+	}
+
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	f.launch("tracker")
+	tune.mustEnd()
+	var summary progress.Summary
+	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if summary.State != "done" || summary.Trials != budget {
+		t.Errorf("the job ended %s (%s) with %d trials, want %d", summary.State, summary.Reason, summary.Trials, budget)
+	}
+	if n := distinctTrials(t, log); n != budget {
+		t.Errorf("the log has %d distinct trials, want %d", n, budget)
+	}
+}
+
+// mountSmallDisk mounts a file system of eight megabytes.
+func mountSmallDisk(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700")
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		t.Skip("only root may mount a small file system")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Processes of the farm may still have files open.
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fillDisk writes a file until there is no space left.
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for block := make([]byte, 4096); err == nil; {
+		_, err = file.Write(block)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+}
