@@ -178,7 +178,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		if bound.Err() != nil || there.Board != nil {
 			return s
 		}
-		m := modelMeter{machine, tc, o.Storage, recordsource.Of(f.Client).Best, lock, filepath.Join(cache, "objects")}
+		m := modelMeter{machine, tc, o.Storage, recordsource.Of(f.Client).Best, lock, filepath.Join(cache, "objects"), f.Scratch()}
 		if s.Models, err = t.measureModels(bound, paths, m, time.Since(began)/modelShare); err != nil {
 			log.Warn("the speed-up of the models is not known", "error", err)
 		}

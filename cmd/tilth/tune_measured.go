@@ -37,7 +37,8 @@ type modelMeter struct {
 	storage   array.Storage
 	lookup    bestschedule.Lookup
 	lock      *hostlock.Lock
-	objects   string // cache folder
+	// objects is the cache of compiled kernels, scratch a folder for the packages.
+	objects, scratch string
 }
 
 // measureModels times each model's packages with and without its records in turns: latencies of tasks, measured one by
@@ -67,11 +68,6 @@ func (t *tuneCommand) measureModels(ctx context.Context, paths []string, m model
 
 // turns returns the times in seconds of a model's packages with default and with tuned schedules.
 func (m modelMeter) turns(ctx context.Context, p *program.Program, t *tuneCommand, end time.Time) (samples [2][]float64, err error) {
-	dir, err := os.MkdirTemp("", "tilth-measured-")
-	if err != nil {
-		return samples, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	objects, err := toolchain.OpenObjects(m.objects, 0)
 	if err != nil {
 		return samples, err
@@ -82,7 +78,8 @@ func (m modelMeter) turns(ctx context.Context, p *program.Program, t *tuneComman
 		if err != nil {
 			return samples, err
 		}
-		output := filepath.Join(dir, fmt.Sprint(k))
+		output := filepath.Join(m.scratch, fmt.Sprintf("model-%d.tar", k))
+		defer os.Remove(output)
 		o := aot.Options{Target: m.target, Toolchain: m.toolchain, Choices: choices, Parallel: runtime.NumCPU(), Output: output, Objects: objects, Apart: true}
 		if _, err := aot.Compile(ctx, p, o); err != nil {
 			return samples, err

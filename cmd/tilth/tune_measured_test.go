@@ -32,7 +32,7 @@ func TestModelsAreMeasuredAfterTuning(t *testing.T) {
 	none := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
 		return nil, nil
 	}
-	meter := modelMeter{target: machine, toolchain: tc, lookup: none, lock: lock, objects: toolchaintest.Cache(t, "objects")}
+	meter := modelMeter{target: machine, toolchain: tc, lookup: none, lock: lock, objects: toolchaintest.Cache(t, "objects"), scratch: t.TempDir()}
 	command := &tuneCommand{app: &app{stderr: t.Output()}}
 	command.numerics.level = schedule.Default
 	measured, err := command.measureModels(t.Context(), []string{model}, meter, time.Minute)

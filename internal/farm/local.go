@@ -78,6 +78,9 @@ type Local struct {
 	retract func() error
 }
 
+// Scratch returns a folder for temporary files, which exists until Stop or the next farm after a crash.
+func (f *Local) Scratch() string { return f.scratch.dir }
+
 // StartLocal starts the services. It cancels jobs in the records file that a killed process left open, and
 // returns an error if jobs of another farm are open there.
 func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
