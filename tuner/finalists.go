@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxFinalists is the maximum number of finalists that one batch measures in turns.
+	// maxFinalists is the maximum number of finalists that one batch measures in turns, beside the default schedule.
 	maxFinalists = 4
 	// reserved is the divisor of the job's budget, in trials or time, that yields the reserve for finalists.
 	reserved = 20
@@ -24,6 +24,9 @@ type rival struct {
 // rivals holds the best candidates of a task, ordered by median latency.
 type rivals struct {
 	list []rival
+	// standard is the default schedule, of standardDigest, once it was measured.
+	standard       *tilthv1.Candidate
+	standardDigest string
 	// raced is set once finalists of the task were proposed.
 	raced bool
 }
@@ -34,24 +37,32 @@ func (r *rivals) add(m *tilthv1.Measurement) {
 	if i.GetLevel() == 0 {
 		return
 	}
+	if m.GetCandidate().GetDigest() == r.standardDigest {
+		r.standard = m.GetCandidate()
+	}
 	r.list = append(r.list, rival{m.GetCandidate(), i.GetLowSeconds(), m.GetLatencySeconds(), i.GetHighSeconds()})
 	slices.SortStableFunc(r.list, func(a, b rival) int { return cmp.Compare(a.median, b.median) })
 	r.list = r.list[:min(len(r.list), 2*maxFinalists)]
 }
 
-// finalists returns the candidates that the measurements cannot separate, best first, or nil if they can.
+// finalists returns the candidates that the measurements cannot separate, best first, and the default schedule: a best
+// that is not measured beside it may owe its speed-up to a quieter machine. It returns nil if there is nothing to decide.
 func (r *rivals) finalists() (list []*tilthv1.Candidate) {
 	if r.raced || len(r.list) == 0 {
 		return nil
 	}
 	best := r.list[0]
 	close := slices.DeleteFunc(slices.Clone(r.list[1:]), func(o rival) bool { return o.low >= best.high })
-	if len(close) == 0 {
-		return nil
-	}
 	list = append(list, best.candidate)
 	for _, o := range close[:min(len(close), maxFinalists-1)] {
 		list = append(list, o.candidate)
+	}
+	isStandard := func(c *tilthv1.Candidate) bool { return c.GetDigest() == r.standardDigest }
+	if r.standard != nil && !slices.ContainsFunc(list, isStandard) {
+		list = append(list, r.standard)
+	}
+	if len(list) == 1 {
+		return nil
 	}
 	return list
 }

@@ -108,6 +108,11 @@ func TestFinalistsAreThoseThatMeasurementsDoNotTellApart(t *testing.T) {
 	if want := []string{"best", "close", "noisy"}; !slices.Equal(got, want) {
 		t.Errorf("finalists are %v, want %v", got, want)
 	}
+	r.standardDigest = "slow"
+	r.add(sampled(candidate("slow"), 1.1, 10))
+	if list := r.finalists(); len(list) != 4 || list[3].GetDigest() != "slow" {
+		t.Errorf("the default schedule is not among the finalists: %v", list)
+	}
 	r.raced = true
 	if r.finalists() != nil {
 		t.Error("a task is raced twice")

@@ -101,6 +101,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *transfer.History, 
 			return nil, err
 		}
 		task := newTask(k, search, ts.GetWeight(), newKnown(h.Latencies(s)))
+		task.rivals.standardDigest = ts.GetDefaultDigest()
 		task.estimate = max(rates.Limits(w, ts.GetFlop()))
 		if unlimited == nil {
 			task.limit = task.estimate
