@@ -14,8 +14,5 @@ func (s *Services) CancelJob(ctx context.Context, req *tilthv1.CancelJobRequest)
 		return nil, err
 	}
 	got, err := s.GetJob(ctx, &tilthv1.GetJobRequest{JobId: req.GetJobId()})
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.CancelJobResponse{Job: got.GetJob()}, nil
+	return &tilthv1.CancelJobResponse{Job: got.GetJob()}, err
 }

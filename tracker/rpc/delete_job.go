@@ -24,8 +24,5 @@ func (s *Services) DeleteJob(ctx context.Context, req *tilthv1.DeleteJobRequest)
 			remove = func(c *state.Change) error { return c.DeleteGone(id) }
 		}
 	}
-	if err := s.tryUpdate(ctx, remove); err != nil {
-		return nil, err
-	}
-	return &tilthv1.DeleteJobResponse{}, nil
+	return &tilthv1.DeleteJobResponse{}, s.tryUpdate(ctx, remove)
 }

@@ -9,8 +9,5 @@ import (
 // EndWait implements tilthv1.AgentServiceServer.
 func (s *Services) EndWait(_ context.Context, req *tilthv1.EndWaitRequest) (*tilthv1.EndWaitResponse, error) {
 	ended, err := s.coordinator.EndWait(req.GetSession(), req.GetName())
-	if err != nil {
-		return nil, s.status(err)
-	}
-	return &tilthv1.EndWaitResponse{Ended: ended}, nil
+	return &tilthv1.EndWaitResponse{Ended: ended}, s.status(err)
 }

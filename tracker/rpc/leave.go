@@ -9,8 +9,5 @@ import (
 
 // Leave implements tilthv1.AgentServiceServer. Repeating the call changes nothing.
 func (s *Services) Leave(ctx context.Context, req *tilthv1.LeaveRequest) (*tilthv1.LeaveResponse, error) {
-	if err := s.update(ctx, func(c *state.Change) { c.Leave(req.GetSession()) }); err != nil {
-		return nil, err
-	}
-	return &tilthv1.LeaveResponse{}, nil
+	return &tilthv1.LeaveResponse{}, s.update(ctx, func(c *state.Change) { c.Leave(req.GetSession()) })
 }

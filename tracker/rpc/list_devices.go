@@ -18,8 +18,5 @@ func (s *Services) ListDevices(ctx context.Context, req *tilthv1.ListDevicesRequ
 		v.hideWork(m, d)
 		return d, err == nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.ListDevicesResponse{Devices: devices, NextPageToken: next}, nil
+	return &tilthv1.ListDevicesResponse{Devices: devices, NextPageToken: next}, err
 }

@@ -15,8 +15,5 @@ func (s *Services) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest)
 		o := m.Owner(name, waiting)
 		return o, o != nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.ListOwnersResponse{Owners: owners, NextPageToken: next}, nil
+	return &tilthv1.ListOwnersResponse{Owners: owners, NextPageToken: next}, err
 }

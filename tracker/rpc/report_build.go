@@ -14,10 +14,7 @@ func (s *Services) ReportBuild(ctx context.Context, req *tilthv1.ReportBuildRequ
 		return nil, err
 	}
 	err := s.report(ctx, "ReportBuild", req.GetLease(), func(c *state.Change) (bool, error) { return c.ReportBuild(req) })
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.ReportBuildResponse{}, nil
+	return &tilthv1.ReportBuildResponse{}, err
 }
 
 func checkBuild(req *tilthv1.ReportBuildRequest) error {

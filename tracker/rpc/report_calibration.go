@@ -14,10 +14,7 @@ func (s *Services) ReportCalibration(ctx context.Context, req *tilthv1.ReportCal
 		return nil, err
 	}
 	err := s.tryUpdate(ctx, func(c *state.Change) error { return c.Calibrate(req.GetSession(), req.GetReport()) })
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.ReportCalibrationResponse{}, nil
+	return &tilthv1.ReportCalibrationResponse{}, err
 }
 
 func checkCalibration(r *tilthv1.CalibrationReport) error {

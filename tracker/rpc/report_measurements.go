@@ -15,10 +15,7 @@ func (s *Services) ReportMeasurements(ctx context.Context, req *tilthv1.ReportMe
 		return nil, err
 	}
 	err := s.report(ctx, "ReportMeasurements", req.GetLease(), func(c *state.Change) (bool, error) { return c.ReportMeasurements(req) })
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.ReportMeasurementsResponse{}, nil
+	return &tilthv1.ReportMeasurementsResponse{}, err
 }
 
 func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {

@@ -25,10 +25,7 @@ func (s *Services) RetryDeadLetters(ctx context.Context, req *tilthv1.RetryDeadL
 		response.BatchIds, ok, err = c.RetryDead(req.GetJobId(), dead)
 		return ok, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return response, nil
+	return response, err
 }
 
 // deadBatches reads the batches of the dead letters with the given ids, or of all without ids.

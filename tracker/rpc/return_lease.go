@@ -10,8 +10,5 @@ import (
 // ReturnLease implements tilthv1.AgentServiceServer. It is a no-op for a lease that is no longer held.
 func (s *Services) ReturnLease(ctx context.Context, req *tilthv1.ReturnLeaseRequest) (*tilthv1.ReturnLeaseResponse, error) {
 	err := s.update(ctx, func(c *state.Change) { c.ReturnLease(req.GetLease(), "handed it back") })
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.ReturnLeaseResponse{}, nil
+	return &tilthv1.ReturnLeaseResponse{}, err
 }
