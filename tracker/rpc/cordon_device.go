@@ -14,7 +14,7 @@ func (s *Services) CordonDevice(ctx context.Context, req *tilthv1.CordonDeviceRe
 		return nil, invalid("duration", "is %v, not more than 0; leave it out for no end", duration)
 	}
 	by := who(ctx, req)
-	out, err := s.decide(ctx, func(c *state.Change) (*tilthv1.Device, error) {
+	out, err := result(ctx, s, func(c *state.Change) (*tilthv1.Device, error) {
 		return c.Cordon(req.GetName(), by, req.GetReason(), duration)
 	})
 	return &tilthv1.CordonDeviceResponse{Device: out}, err

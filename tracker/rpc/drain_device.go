@@ -18,7 +18,7 @@ func (s *Services) DrainDevice(ctx context.Context, req *tilthv1.DrainDeviceRequ
 		return nil, invalid("wait", "is %v, not between 0 and %v", wait, wire.LongestWait)
 	}
 	by := who(ctx, req)
-	_, err := s.decide(ctx, func(c *state.Change) (*tilthv1.Device, error) { return c.Drain(req.GetName(), by, req.GetReason()) })
+	_, err := result(ctx, s, func(c *state.Change) (*tilthv1.Device, error) { return c.Drain(req.GetName(), by, req.GetReason()) })
 	if err != nil {
 		return nil, err
 	}

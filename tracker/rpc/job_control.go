@@ -14,11 +14,7 @@ import (
 
 // control changes an open job with step and returns the stored result.
 func (s *Services) control(ctx context.Context, id string, step func(*state.Change) (ok bool, err error)) (*tilthv1.Job, error) {
-	open := false
-	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
-		open, err = step(c)
-		return err
-	})
+	open, err := result(ctx, s, step)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,7 @@ func (s *Services) Join(ctx context.Context, req *tilthv1.JoinRequest) (*tilthv1
 		return nil, err
 	}
 	session := rand.Text()
-	var joined state.Joined
-	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
-		joined, err = c.Join(spec, session, callerName(ctx))
-		return err
-	})
+	joined, err := result(ctx, s, func(c *state.Change) (state.Joined, error) { return c.Join(spec, session, callerName(ctx)) })
 	if err != nil {
 		return nil, err
 	}

@@ -23,11 +23,7 @@ func (s *Services) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRe
 	if err := checkPredictions(req); err != nil {
 		return nil, err
 	}
-	var proposal state.Proposal
-	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
-		proposal, err = c.Propose(req)
-		return err
-	})
+	proposal, err := result(ctx, s, func(c *state.Change) (state.Proposal, error) { return c.Propose(req) })
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +31,7 @@ func (s *Services) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRe
 		return proposal.ProposeBatchResponse, nil
 	}
 	id, row, err := s.coordinator.Store().ClosedProposal(proposal.Closed)
-	if err != nil {
-		return nil, StoreError(err)
-	}
-	return &tilthv1.ProposeBatchResponse{BatchId: id, FirstTrial: row.GetFirstTrial()}, nil
+	return &tilthv1.ProposeBatchResponse{BatchId: id, FirstTrial: row.GetFirstTrial()}, StoreError(err)
 }
 
 func checkMode(req *tilthv1.ProposeBatchRequest) error {

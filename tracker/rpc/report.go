@@ -12,11 +12,7 @@ import (
 // report runs a report under the batch's lease. A report that was accepted before is accepted again and changes
 // nothing.
 func (s *Services) report(ctx context.Context, call string, token *tilthv1.LeaseToken, step func(*state.Change) (known bool, err error)) error {
-	known := false
-	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
-		known, err = step(c)
-		return err
-	})
+	known, err := result(ctx, s, step)
 	if err != nil || known {
 		return err
 	}
@@ -29,4 +25,13 @@ func (s *Services) report(ctx context.Context, call string, token *tilthv1.Lease
 	}
 	s.repeated(call)
 	return nil
+}
+
+// reportOnJob runs a report under the job's lease. A report under the lease that finished the job is a repetition.
+func (s *Services) reportOnJob(ctx context.Context, call string, token *tilthv1.LeaseToken, step func(*state.Change) (bool, error)) error {
+	held, err := result(ctx, s, step)
+	if err == nil && !held && !s.finishedBy(token) {
+		err = s.status(state.Stale(call, token))
+	}
+	return err
 }

@@ -19,18 +19,8 @@ func (s *Services) ReportModel(ctx context.Context, req *tilthv1.ReportModelRequ
 	if err != nil {
 		return nil, err
 	}
-	held := false
-	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {
-		held, err = c.ReportModel(reading)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !held && !s.finishedBy(req.GetLease()) {
-		return nil, s.status(state.Stale("ReportModel", req.GetLease()))
-	}
-	return &tilthv1.ReportModelResponse{}, nil
+	err = s.reportOnJob(ctx, "ReportModel", req.GetLease(), func(c *state.Change) (bool, error) { return c.ReportModel(reading) })
+	return &tilthv1.ReportModelResponse{}, err
 }
 
 func checkModelReport(req *tilthv1.ReportModelRequest) error {

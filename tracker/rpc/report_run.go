@@ -13,18 +13,8 @@ func (s *Services) ReportRun(ctx context.Context, req *tilthv1.ReportRunRequest)
 	if err := checkRunReport(req); err != nil {
 		return nil, err
 	}
-	held := false
-	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
-		held, err = c.ReportRun(req)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !held && !s.finishedBy(req.GetLease()) {
-		return nil, s.status(state.Stale("ReportRun", req.GetLease()))
-	}
-	return &tilthv1.ReportRunResponse{}, nil
+	err := s.reportOnJob(ctx, "ReportRun", req.GetLease(), func(c *state.Change) (bool, error) { return c.ReportRun(req) })
+	return &tilthv1.ReportRunResponse{}, err
 }
 
 func checkRunReport(req *tilthv1.ReportRunRequest) error {

@@ -86,6 +86,15 @@ func (s *Services) tryUpdate(ctx context.Context, step func(c *state.Change) err
 	}))
 }
 
+// result is tryUpdate for an operation with a result.
+func result[T any](ctx context.Context, s *Services, step func(c *state.Change) (T, error)) (out T, err error) {
+	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {
+		out, err = step(c)
+		return err
+	})
+	return out, err
+}
+
 // callerName returns the caller's authenticated name, or "" without authentication.
 func callerName(ctx context.Context) string {
 	id, _ := access.From(ctx)

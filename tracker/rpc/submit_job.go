@@ -43,14 +43,10 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 		return err
 	})
 	if err == nil && before != "" {
-		if job, err = s.coordinator.Store().Job(before); err != nil {
-			err = StoreError(err)
-		}
+		job, err = s.coordinator.Store().Job(before)
+		err = StoreError(err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &tilthv1.SubmitJobResponse{Job: job}, nil
+	return &tilthv1.SubmitJobResponse{Job: job}, err
 }
 
 // privateOwner returns the owner whose private records the job may use: its own if it is private, otherwise none.

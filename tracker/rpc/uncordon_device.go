@@ -10,6 +10,6 @@ import (
 // UncordonDevice implements tilthv1.DeviceServiceServer.
 func (s *Services) UncordonDevice(ctx context.Context, req *tilthv1.UncordonDeviceRequest) (*tilthv1.UncordonDeviceResponse, error) {
 	by := who(ctx, req)
-	out, err := s.decide(ctx, func(c *state.Change) (*tilthv1.Device, error) { return c.Uncordon(req.GetName(), by, req.GetReason()) })
+	out, err := result(ctx, s, func(c *state.Change) (*tilthv1.Device, error) { return c.Uncordon(req.GetName(), by, req.GetReason()) })
 	return &tilthv1.UncordonDeviceResponse{Device: out}, err
 }
