@@ -114,10 +114,7 @@ func (e *Coordinator) retainAll() (err error) {
 	for _, owner := range append(owners, "") {
 		for before := -1; before != ended; {
 			before = ended
-			err = errors.Join(err, e.applyNow(func(c *state.Change) error {
-				c.Retain(owner)
-				return nil
-			}))
+			err = errors.Join(err, e.applyNow(unfailing(func(c *state.Change) { c.Retain(owner) })))
 			ended, _ = e.machine.Ended()
 		}
 	}
@@ -167,10 +164,7 @@ func (e *Coordinator) fail(err error) {
 
 // damaged handles a damaged artifact that was set aside.
 func (e *Coordinator) damaged(digest string) {
-	err := e.Update(context.Background(), func(c *state.Change) error {
-		c.Damaged(digest)
-		return nil
-	})
+	err := e.Update(context.Background(), unfailing(func(c *state.Change) { c.Damaged(digest) }))
 	if err != nil {
 		e.log.Warn("users of a damaged artifact not found: they fail when an agent requests it", "artifact", digest, "error", err)
 	}

@@ -116,10 +116,7 @@ func (e *Coordinator) granted(ctx context.Context, response *tilthv1.LeaseWorkRe
 	if ctx.Err() != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		_, _ = e.apply(func(c *state.Change) error {
-			c.ReturnLease(response.GetLease(), "never got it")
-			return nil
-		})
+		_, _ = e.apply(unfailing(func(c *state.Change) { c.ReturnLease(response.GetLease(), "never got it") }))
 	}
 	return nil, err
 }
@@ -132,10 +129,7 @@ func (e *Coordinator) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatReque
 		e.mu.Unlock()
 		return response, err
 	}
-	pending, _ := e.apply(func(c *state.Change) error {
-		c.RequeueLost(lost)
-		return nil
-	})
+	pending, _ := e.apply(unfailing(func(c *state.Change) { c.RequeueLost(lost) }))
 	e.mu.Unlock()
 	return response, e.wait(ctx, pending)
 }

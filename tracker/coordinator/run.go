@@ -66,11 +66,7 @@ func (e *Coordinator) tick(ctx context.Context) {
 		{(*state.Change).EndTurns, "the end of turns not stored"},
 		{(*state.Change).DropAged, "old jobs not dropped"},
 	} {
-		err := e.Update(ctx, func(c *state.Change) error {
-			b.step(c)
-			return nil
-		})
-		if err != nil && ctx.Err() == nil {
+		if err := e.Update(ctx, unfailing(b.step)); err != nil && ctx.Err() == nil {
 			e.log.Error(b.failed, "error", err)
 		}
 	}
@@ -82,11 +78,7 @@ func (e *Coordinator) tick(ctx context.Context) {
 
 // storeTime stores the time counted since it was last stored.
 func (e *Coordinator) storeTime() {
-	err := e.Update(context.Background(), func(c *state.Change) error {
-		c.StoreTime()
-		return nil
-	})
-	if err != nil {
+	if err := e.Update(context.Background(), unfailing((*state.Change).StoreTime)); err != nil {
 		e.log.Warn("budget time not stored", "error", err)
 	}
 }

@@ -35,6 +35,14 @@ func (e *Coordinator) Update(ctx context.Context, step func(c *state.Change) err
 	return err
 }
 
+// unfailing returns the step of an operation that cannot fail.
+func unfailing(step func(c *state.Change)) func(c *state.Change) error {
+	return func(c *state.Change) error {
+		step(c)
+		return nil
+	}
+}
+
 // apply makes a change and carries out its effects and those of the leases that follow. The caller must hold the lock.
 func (e *Coordinator) apply(step func(c *state.Change) error) (*records.Pending, error) {
 	own, err := e.machine.Apply(step)
