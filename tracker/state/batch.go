@@ -134,19 +134,22 @@ func (c *Change) closeBatch(b *batch) {
 }
 
 // toBuild moves a batch to the build stage and unpins its artifacts.
-func (c *Change) toBuild(b *batch) {
-	c.unpin(b)
+func (m *Machine) toBuild(b *batch) {
+	m.unpin(b)
 	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
 }
 
 // artifactsThere reports whether the artifact store has everything that a runner needs.
-func (c *Change) artifactsThere(b *batch) bool {
-	for _, a := range b.artifacts {
-		if complete, _ := c.artifacts.Stat(a.GetDigest()); !complete {
-			return false
+func (m *Machine) artifactsThere(b *batch) bool { return m.firstLacking(b.artifactDigests()) == "" }
+
+// firstLacking returns the first of the artifacts that the store lacks, or "".
+func (m *Machine) firstLacking(digests []string) string {
+	for _, digest := range digests {
+		if complete, _ := m.artifacts.Stat(digest); !complete {
+			return digest
 		}
 	}
-	return true
+	return ""
 }
 
 // recordTrial records the outcome of one candidate, exactly once. The record, the event and the progress belong to the

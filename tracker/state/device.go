@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -107,23 +106,16 @@ func deviceWork(w work) *tilthv1.DeviceWork {
 // describe returns the device as clients see it.
 func (m *Machine) describe(d *device) *tilthv1.Device {
 	a := m.agents[d.name]
-	out := &tilthv1.Device{Agent: a.view(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history)}
-	for _, l := range slices.SortedFunc(maps.Values(a.leases), func(a, b *lease) int { return cmp.Compare(a.token.GetSubject(), b.token.GetSubject()) }) {
+	out := &tilthv1.Device{
+		Agent: a.view(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history), Cordon: proto.CloneOf(d.cordon),
+		Quarantine: proto.CloneOf(d.quarantine), Warning: proto.CloneOf(d.warning), Calibration: proto.CloneOf(d.calibration),
+	}
+	for _, l := range a.inOrder() {
 		out.Work = append(out.Work, deviceWork(l.work))
 	}
-	if d.cordon != nil {
-		out.Cordon = proto.CloneOf(d.cordon)
-	}
-	if d.quarantine != nil {
-		out.Quarantine = proto.CloneOf(d.quarantine)
-	}
-	if d.warning != nil {
-		out.Warning = proto.CloneOf(d.warning)
-	}
-	if d.calibration != nil {
-		out.Calibration = proto.CloneOf(d.calibration)
-		out.Calibration.Session = ""
-		if c := out.GetCalibration(); c.GetReference() != nil && len(c.GetRecent()) > 0 {
+	if c := out.GetCalibration(); c != nil {
+		c.Session = ""
+		if c.GetReference() != nil && len(c.GetRecent()) > 0 {
 			c.Drift = policy.DriftOf(c.GetRecent()[len(c.GetRecent())-1], c.GetReference())
 		}
 	}

@@ -194,21 +194,25 @@ func (c *Change) Finish(lease *tilthv1.LeaseToken, state tilthv1.JobState, reaso
 	return true
 }
 
-// pause takes a job out of the queues and from its tuner. Builders and runners finish the leases that they hold.
-func (c *Change) pause(j *job, reason string) {
-	if j.paused() {
-		return
+// Pause takes a job out of the queues and from its tuner. Builders and runners finish the leases that they hold. ok is
+// false if the job has ended or never existed.
+func (c *Change) Pause(id, reason string) (ok bool) {
+	j := c.jobs[id]
+	if j == nil || j.paused() {
+		return j != nil
 	}
 	c.withdraw(j)
 	c.release(j)
 	j.meta.PausedAt = c.now()
 	c.setState(j, tilthv1.JobState_JOB_STATE_PAUSED, reason)
+	return true
 }
 
-// resume requeues all work that no agent holds.
-func (c *Change) resume(j *job, reason string) {
-	if !j.paused() {
-		return
+// Resume requeues all work of a paused job that no agent holds; ok is as for Pause.
+func (c *Change) Resume(id, reason string) (ok bool) {
+	j := c.jobs[id]
+	if j == nil || !j.paused() {
+		return j != nil
 	}
 	if j.meta.GetStartedAt() != nil {
 		// The wall clock may have been set back.
@@ -223,24 +227,7 @@ func (c *Change) resume(j *job, reason string) {
 		}
 	}
 	c.enqueue(j, false)
-}
-
-// Pause pauses a job; ok is false if the job has ended or never existed.
-func (c *Change) Pause(id, reason string) (ok bool) {
-	j := c.jobs[id]
-	if j != nil {
-		c.pause(j, reason)
-	}
-	return j != nil
-}
-
-// Resume resumes a paused job; ok is as for Pause.
-func (c *Change) Resume(id, reason string) (ok bool) {
-	j := c.jobs[id]
-	if j != nil {
-		c.resume(j, reason)
-	}
-	return j != nil
+	return true
 }
 
 // Cancel ends an open job.

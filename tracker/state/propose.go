@@ -73,7 +73,7 @@ func (c *Change) Propose(req *tilthv1.ProposeBatchRequest) (Proposal, error) {
 
 // needing returns the jobs with queued work that needs an artifact, sorted by id.
 func (m *Machine) needing(digest string) (jobs []*job) {
-	for _, j := range m.jobs {
+	for _, j := range m.jobsByID() {
 		waits := j.lease == nil && slices.Contains(j.needs(), digest)
 		for _, b := range j.batches {
 			waits = waits || b.lease == nil && slices.Contains(b.artifactDigests(), digest)
@@ -82,7 +82,6 @@ func (m *Machine) needing(digest string) (jobs []*job) {
 			jobs = append(jobs, j)
 		}
 	}
-	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.id, b.id) })
 	return jobs
 }
 
@@ -108,14 +107,7 @@ func (c *Change) rebuild(j *job) {
 }
 
 // lackedBy returns the digest of an artifact that the job itself needs and the store lacks, or "".
-func (m *Machine) lackedBy(j *job) string {
-	for _, digest := range j.needs() {
-		if complete, _ := m.artifacts.Stat(digest); !complete {
-			return digest
-		}
-	}
-	return ""
-}
+func (m *Machine) lackedBy(j *job) string { return m.firstLacking(j.needs()) }
 
 // endDamaged ends a job whose files only its client can supply again.
 func (c *Change) endDamaged(j *job, digest string) {

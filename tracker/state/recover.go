@@ -144,11 +144,8 @@ func (m *Machine) recoverBatch(stored *records.OpenBatch) error {
 		return err
 	}
 	m.addBatch(b)
-	if stored.Row.GetLease() == nil && b.stage == storev1.Stage_STAGE_MEASURE {
-		c := &Change{Machine: m}
-		if !c.artifactsThere(b) {
-			c.toBuild(b)
-		}
+	if stored.Row.GetLease() == nil && b.stage == storev1.Stage_STAGE_MEASURE && !m.artifactsThere(b) {
+		m.toBuild(b)
 	}
 	m.recoverLease(b, stored.Row.GetLease())
 	return nil

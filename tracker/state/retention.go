@@ -15,16 +15,14 @@ import (
 const droppedAtOnce = 100
 
 // DropAged drops jobs beyond their maximum age.
-func (c *Change) DropAged() { c.retainOf("") }
+func (c *Change) DropAged() { c.Retain("") }
 
-// Retain drops a bounded number of an owner's ended jobs beyond its limits. An empty owner means all owners together.
-func (c *Change) Retain(owner string) { c.retainOf(owner) }
+// Retain drops a bounded number of an owner's ended jobs beyond its limits, after the other rows of the change are
+// written. An empty owner means all owners together.
+func (c *Change) Retain(owner string) { c.retains = append(c.retains, owner) }
 
 // Ended returns the number of retained ended jobs and their owners.
 func (m *Machine) Ended() (jobs int, owners []string) { return m.archive.Len(), m.archive.Owners() }
-
-// retainOf schedules retention for an owner, after the other rows of the change are written.
-func (c *Change) retainOf(owner string) { c.retains = append(c.retains, owner) }
 
 // retain drops a bounded number of jobs beyond the limits of an owner, or of all owners if empty.
 func (c *Change) retain(owner string) {
@@ -60,7 +58,7 @@ func (c *Change) dropEnded(j *policy.RetainedJob, why string) {
 // archived adds an ended job to the archive and schedules retention for its owner.
 func (c *Change) archived(j *job) {
 	c.keepEnded(&policy.RetainedJob{ID: j.id, Owner: j.spec.GetOwner(), Ended: j.meta.GetEndedAt().AsTime(), Bytes: j.storedBytes})
-	c.retainOf(j.spec.GetOwner())
+	c.Retain(j.spec.GetOwner())
 }
 
 // keepEnded adds an ended job to the archive, in memory and in the store.

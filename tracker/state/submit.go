@@ -88,6 +88,6 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 	c.requests[j.request] = j
 	c.setState(j, j.waiting(), "")
 	c.enqueue(j, false)
-	c.retainOf(s.owner)
+	c.Retain(s.owner)
 	return c.jobView(j), "", nil
 }

@@ -52,10 +52,8 @@ func (m *Machine) idleReason(j *job) (tilthv1.WaitReason, work) {
 	}
 	var first *batch
 	for _, b := range j.batches {
-		if b.lease != nil {
-			if m.silentLease(b.lease) == 0 {
-				return 0, nil
-			}
+		if b.lease != nil && m.silentLease(b.lease) == 0 {
+			return 0, nil
 		}
 		if first == nil || b.proposal < first.proposal {
 			first = b
