@@ -19,14 +19,10 @@ type deviceCollector struct {
 }
 
 func newDeviceCollector(s Sources) *deviceCollector {
-	desc := func(name, help, label string) *prometheus.Desc {
-		return prometheus.NewDesc("tilth_tracker_"+name, help, []string{label}, nil)
-	}
 	return &deviceCollector{
 		devices: s.Devices,
 		states:  desc("devices", "Known devices, by state.", "state"),
-		warned: prometheus.NewDesc("tilth_tracker_warned_devices",
-			"Devices that measure badly but still get work, as the only ones of their class.", nil, nil),
+		warned:  desc("warned_devices", "Devices that measure badly but still get work, as the only ones of their class."),
 		drifts: desc("device_drift_ratio",
 			"Slowdown of a device at its last calibration, relative to its reference: 0.04 is 4 %. Only of devices that drifted most.", "device"),
 		noise: desc("device_noise_ratio", "Standard deviation of the same calibration's samples, relative to their median.", "device"),

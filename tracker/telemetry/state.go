@@ -27,10 +27,11 @@ type stateCollector struct {
 	waiting                               *prometheus.Desc
 }
 
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
+}
+
 func newStateCollector(from Sources) *stateCollector {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
-	}
 	return &stateCollector{
 		figures:        from.State,
 		streams:        from.Streams,

@@ -17,9 +17,6 @@ type storeCollector struct {
 }
 
 func newStoreCollector(from Sources) *storeCollector {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
-	}
 	return &storeCollector{
 		from:          from,
 		size:          desc("store_size_bytes", "Size of the records file."),
