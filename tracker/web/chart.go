@@ -197,7 +197,7 @@ func Curves(c progress.Curve, limit float64) (byTime, byTrials template.HTML) {
 
 // curveOf plots a model's latency over time or trials from the first value on; empty without data.
 func curveOf(c progress.Curve, limit float64, name string, across axis, at func(progress.Point) float64) template.HTML {
-	c = thin(slices.DeleteFunc(slices.Clone(c), func(p progress.Point) bool { return !drawable(p.Seconds) }))
+	c = thin(slices.DeleteFunc(slices.Clone(c), func(p progress.Point) bool { return !drawable(p.Seconds) }), maxDrawn)
 	if len(c) == 0 {
 		return ""
 	}
@@ -238,9 +238,9 @@ func spanText(seconds float64) string {
 	return fmt.Sprintf("%.3g h", seconds/3600)
 }
 
-// thin drops elements until all can be drawn.
-func thin[T any](all []T) []T {
-	for len(all) > maxDrawn {
+// thin drops elements until at most limit are left.
+func thin[T any](all []T, limit int) []T {
+	for len(all) > limit {
 		all = everyOther(all)
 	}
 	return all
@@ -249,7 +249,7 @@ func thin[T any](all []T) []T {
 // scatter plots the latencies of a task's trials by algorithm, and the machine's limit. Failures appear at the top.
 func scatter(points []point, limit float64) template.HTML {
 	algorithms := algorithmsOf(points)
-	points = thin(points)
+	points = thin(points, maxDrawn)
 	low, high, last := math.Inf(1), 0.0, 1.0
 	for _, p := range points {
 		last = max(last, float64(p.trial))
@@ -311,10 +311,7 @@ func algorithmsOf(points []point) []string {
 
 // sparkline plots the progress of a best; empty for fewer than two values.
 func sparkline(values []float64) template.HTML {
-	values = slices.DeleteFunc(values, func(v float64) bool { return !drawable(v) })
-	for len(values) > sparkWidth {
-		values = everyOther(values)
-	}
+	values = thin(slices.DeleteFunc(values, func(v float64) bool { return !drawable(v) }), sparkWidth)
 	if len(values) < 2 {
 		return ""
 	}
@@ -459,7 +456,7 @@ func accuracyOf(known []point) accuracy {
 // the top; the line marks equality.
 func predictedOf(points []point) template.HTML {
 	algorithms := algorithmsOf(points)
-	points = thin(slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !drawable(float64(p.predicted)) }))
+	points = thin(slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !drawable(float64(p.predicted)) }), maxDrawn)
 	low, high := math.Inf(1), 0.0
 	for _, p := range points {
 		low, high = min(low, float64(p.predicted)), max(high, float64(p.predicted))

@@ -204,20 +204,17 @@ func (p point) improves() bool { return p.latency > 0 && p.latency == p.best }
 // everyOtherPoint keeps improvements and every other of the remaining points. If improvements alone are too many, it
 // drops every other of all.
 func everyOtherPoint(all []point) []point {
-	n, others := 0, 0
-	for _, p := range all {
+	others := 0
+	all = slices.DeleteFunc(all, func(p point) bool {
 		if !p.improves() {
-			if others++; others%2 == 1 {
-				continue
-			}
+			others++
 		}
-		all[n] = p
-		n++
+		return !p.improves() && others%2 == 1
+	})
+	if len(all) > maxPoints*3/4 {
+		return everyOther(all)
 	}
-	if n > maxPoints*3/4 {
-		return everyOther(all[:n])
-	}
-	return all[:n]
+	return all
 }
 
 // everyOther keeps every other element and the last one, in place.
