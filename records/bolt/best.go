@@ -121,6 +121,17 @@ func eachGroup(tx *txn, target, workload string, visit func(group []byte) error)
 	return nil
 }
 
+// groupsOf returns the keys of all groups that match; see eachGroup.
+func (db *DB) groupsOf(target, workload string) (groups [][]byte, err error) {
+	err = db.view(func(tx *txn) error {
+		return eachGroup(tx, target, workload, func(group []byte) error {
+			groups = append(groups, bytes.Clone(group))
+			return nil
+		})
+	})
+	return groups, err
+}
+
 // A read transaction reads at most recordsPerView records, and stops after bytesPerView.
 const (
 	recordsPerView = 512
@@ -129,13 +140,7 @@ const (
 
 // List implements records.Measurements. No read transaction stays open while visit runs.
 func (db *DB) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
-	var groups [][]byte
-	err := db.view(func(tx *txn) error {
-		return eachGroup(tx, target, workload, func(group []byte) error {
-			groups = append(groups, bytes.Clone(group))
-			return nil
-		})
-	})
+	groups, err := db.groupsOf(target, workload)
 	if err != nil {
 		return err
 	}

@@ -142,11 +142,9 @@ func (db *DB) transact(group []commit) error {
 	})
 	if err != nil {
 		err = fmt.Errorf("write records file %s: %w", db.path, err)
-	}
-	if err != nil && !began {
-		db.setLost(err)
-	}
-	if err != nil {
+		if !began {
+			db.setLost(err)
+		}
 		return err
 	}
 	// gofail: var afterTransaction struct{}

@@ -16,8 +16,6 @@ type groups struct{ known map[records.Group]*group }
 // maxGroups bounds the cache. A group takes less than a kilobyte.
 const maxGroups = 1 << 15
 
-func newGroups() *groups { return &groups{known: map[records.Group]*group{}} }
-
 // group is a group's number in keys, and its best records.
 type group struct {
 	number []byte

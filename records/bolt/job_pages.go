@@ -40,15 +40,11 @@ func (q *jobQuery) bucket(tx *txn) table {
 
 // first returns the newest id to examine.
 func (q *jobQuery) first(c *bbolt.Cursor) []byte {
-	if q.Before == "" {
-		k, _ := c.Last()
-		return k
+	var bound []byte
+	if q.Before != "" {
+		bound = []byte(q.Before)
 	}
-	if k, _ := c.Seek([]byte(q.Before)); k == nil {
-		k, _ = c.Last()
-		return k
-	}
-	k, _ := c.Prev()
+	k, _ := lastBefore(c, bound)
 	return k
 }
 

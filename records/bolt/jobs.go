@@ -125,13 +125,7 @@ func loadJob(tx *txn, id string) (*records.OpenJob, error) {
 func lastSequence(tx *txn, jobID string) (uint64, error) {
 	events := tx.table(bucketEvents)
 	c := events.cursor()
-	var v []byte
-	k, _ := c.Seek(append([]byte(jobID), 1))
-	if k == nil {
-		k, v = c.Last()
-	} else {
-		k, v = c.Prev()
-	}
+	k, v := lastBefore(c, append([]byte(jobID), 1))
 	if k != nil {
 		if _, err := events.open(k, v); err != nil {
 			return 0, err

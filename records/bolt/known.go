@@ -31,7 +31,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit in
 		}
 		rows := tx.table(bucketRecords)
 		c := rows.cursor()
-		for k, v := lastOf(c, number); bytes.HasPrefix(k, number) && known.Trials < limit; k, v = c.Prev() {
+		for k, v := lastBefore(c, following(number)); bytes.HasPrefix(k, number) && known.Trials < limit; k, v = c.Prev() {
 			read += int64(len(v))
 			value, err := rows.open(k, v)
 			if tx.skipDamage(err) {
@@ -47,10 +47,10 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit in
 	return known, err
 }
 
-// lastOf moves to the last key with a prefix, or to the key before its position.
-func lastOf(c *bbolt.Cursor, prefix []byte) (key, value []byte) {
-	if beyond := following(prefix); beyond != nil {
-		if k, _ := c.Seek(beyond); k != nil {
+// lastBefore moves to the last key less than bound; nil is no bound.
+func lastBefore(c *bbolt.Cursor, bound []byte) (key, value []byte) {
+	if bound != nil {
+		if k, _ := c.Seek(bound); k != nil {
 			return c.Prev()
 		}
 	}

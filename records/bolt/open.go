@@ -105,7 +105,7 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 		db.bolt.Close()
 		return nil, explain(path, err)
 	}
-	db.groups = newGroups()
+	db.groups = &groups{known: map[records.Group]*group{}}
 	db.wake = make(chan struct{}, 1)
 	db.stopped = make(chan struct{})
 	go db.commitLoop()

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 
@@ -11,13 +10,7 @@ import (
 
 // Prune implements records.Measurements.
 func (db *DB) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
-	var groups [][]byte
-	err = db.view(func(tx *txn) error {
-		return eachGroup(tx, cmp.Or(opts.Target, records.EveryTarget), opts.Workload, func(group []byte) error {
-			groups = append(groups, bytes.Clone(group))
-			return nil
-		})
-	})
+	groups, err := db.groupsOf(cmp.Or(opts.Target, records.EveryTarget), opts.Workload)
 	if err != nil {
 		return 0, 0, err
 	}
