@@ -67,12 +67,7 @@ func (s *Store) ClosedBatch(id string) (*storev1.BatchRow, error) {
 // ClosedProposal implements records.Batches.
 func (s *Store) ClosedProposal(begin string) (id string, row *storev1.BatchRow, err error) {
 	row = &storev1.BatchRow{}
-	s.mu.RLock()
-	var stored []byte
-	for id, stored = range s.closedBatches.from(begin) {
-		break
-	}
-	s.mu.RUnlock()
+	stored, id, _ := s.closedFrom(begin)
 	if id != begin && !strings.HasPrefix(id, begin+"-") {
 		return id, row, fmt.Errorf("closed batch %q: %w", begin, records.ErrNotFound)
 	}

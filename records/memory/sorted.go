@@ -86,23 +86,17 @@ func (s *sorted[K, V]) remove(key K) (value V, there bool) {
 
 // from iterates over the keys from key on, in order.
 func (s *sorted[K, V]) from(key K) iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		chunk, at, _ := s.find(key)
-		for ; chunk < len(s.chunks); chunk, at = chunk+1, 0 {
-			for _, e := range s.chunks[chunk][at:] {
-				if !yield(e.key, e.value) {
-					return
-				}
-			}
-		}
-	}
+	chunk, at, _ := s.find(key)
+	return s.forwardFrom(chunk, at)
 }
 
 // all iterates over all keys, in order.
-func (s *sorted[K, V]) all() iter.Seq2[K, V] {
+func (s *sorted[K, V]) all() iter.Seq2[K, V] { return s.forwardFrom(0, 0) }
+
+func (s *sorted[K, V]) forwardFrom(chunk, at int) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		for _, chunk := range s.chunks {
-			for _, e := range chunk {
+		for chunk, at := chunk, at; chunk < len(s.chunks); chunk, at = chunk+1, 0 {
+			for _, e := range s.chunks[chunk][at:] {
 				if !yield(e.key, e.value) {
 					return
 				}
@@ -113,9 +107,18 @@ func (s *sorted[K, V]) all() iter.Seq2[K, V] {
 
 // before iterates over the keys less than key, in descending order.
 func (s *sorted[K, V]) before(key K) iter.Seq2[K, V] {
+	chunk, at, _ := s.find(key)
+	return s.backwardFrom(chunk, at)
+}
+
+// backward iterates over all keys, in descending order.
+func (s *sorted[K, V]) backward() iter.Seq2[K, V] {
+	return s.backwardFrom(len(s.chunks)-1, s.lastLen())
+}
+
+func (s *sorted[K, V]) backwardFrom(chunk, at int) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		chunk, at, _ := s.find(key)
-		for ; chunk >= 0 && chunk < len(s.chunks); chunk-- {
+		for chunk, at := chunk, at; chunk >= 0 && chunk < len(s.chunks); chunk-- {
 			for _, e := range slices.Backward(s.chunks[chunk][:at]) {
 				if !yield(e.key, e.value) {
 					return
@@ -123,19 +126,6 @@ func (s *sorted[K, V]) before(key K) iter.Seq2[K, V] {
 			}
 			if chunk > 0 {
 				at = len(s.chunks[chunk-1])
-			}
-		}
-	}
-}
-
-// backward iterates over all keys, in descending order.
-func (s *sorted[K, V]) backward() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for _, chunk := range slices.Backward(s.chunks) {
-			for _, e := range slices.Backward(chunk) {
-				if !yield(e.key, e.value) {
-					return
-				}
 			}
 		}
 	}
