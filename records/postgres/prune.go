@@ -60,13 +60,7 @@ func (db *DB) outlines(ctx context.Context, g numbered) ([]records.Outline, erro
 
 // bestKeys returns the keys of a group's best records.
 func bestKeys(v *view, g numbered) (map[string]bool, error) {
-	best := map[string]bool{}
-	var key []byte
-	err := v.query("SELECT unnest(best) FROM groups WHERE number = $1", []any{g.number}, []any{&key}, func() error {
-		best[string(key)] = true
-		return nil
-	})
-	return best, err
+	return setOf(v, "SELECT unnest(best) FROM groups WHERE number = $1", g.number)
 }
 
 // openAmong returns which of the jobs are open.
@@ -75,13 +69,18 @@ func openAmong(v *view, jobs []string) (map[string]bool, error) {
 	for i, id := range jobs {
 		ids[i] = []byte(id)
 	}
-	open := map[string]bool{}
-	var id []byte
-	err := v.query("SELECT id FROM jobs WHERE id = ANY($1) AND open", []any{ids}, []any{&id}, func() error {
-		open[string(id)] = true
+	return setOf(v, "SELECT id FROM jobs WHERE id = ANY($1) AND open", ids)
+}
+
+// setOf returns the values of a query with one column.
+func setOf(v *view, sql string, args ...any) (map[string]bool, error) {
+	set := map[string]bool{}
+	var value []byte
+	err := v.query(sql, args, []any{&value}, func() error {
+		set[string(value)] = true
 		return nil
 	})
-	return open, err
+	return set, err
 }
 
 // removeRecords removes records of a group. It spares and counts those that have become the best in the meantime.

@@ -82,12 +82,7 @@ func (t *txn) query(sql string, args, to []any, row func() error) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	rows, err := t.tx.Query(t.ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	_, err = pgx.ForEachRow(rows, to, row)
-	return err
+	return (&view{t.ctx, t.tx}).query(sql, args, to, row)
 }
 
 // lookSQL looks up each record separately (OFFSET 0). A join would be planned once while the table is small, and then
