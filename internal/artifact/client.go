@@ -121,7 +121,7 @@ func (c *Client) receive(ctx context.Context, ref *tilthv1.ArtifactRef) error {
 	if err != nil {
 		return err
 	}
-	src := &downloadReader{stream: stream}
+	src := &messageReader[*tilthv1.DownloadArtifactResponse]{receive: stream.Recv}
 	err = c.cache.Put(ctx, Upload{Digest: digest, SizeBytes: int64(ref.GetSizeBytes()), Offset: received}, src)
 	if src.err != nil && status.Code(src.err) == codes.NotFound {
 		return fmt.Errorf("%w: %w", ErrNotFound, src.err)
@@ -129,16 +129,16 @@ func (c *Client) receive(ctx context.Context, ref *tilthv1.ArtifactRef) error {
 	return err
 }
 
-// downloadReader reads the data from the messages of a download.
-type downloadReader struct {
-	stream grpc.ServerStreamingClient[tilthv1.DownloadArtifactResponse]
-	rest   []byte
-	err    error
+// messageReader reads the data from the messages of an upload or a download.
+type messageReader[M interface{ GetData() []byte }] struct {
+	receive func() (M, error)
+	rest    []byte
+	err     error
 }
 
-func (r *downloadReader) Read(p []byte) (int, error) {
+func (r *messageReader[M]) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
-		m, err := r.stream.Recv()
+		m, err := r.receive()
 		if err != nil {
 			r.err = err
 			return 0, err

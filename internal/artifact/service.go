@@ -56,7 +56,7 @@ func (s *Service) UploadArtifact(stream grpc.ClientStreamingServer[tilthv1.Uploa
 	if !records.ValidDigest(first.GetDigest()) {
 		return status.Errorf(codes.InvalidArgument, "digest: %q is not a sha256", first.GetDigest())
 	}
-	src := &uploadReader{stream: stream, rest: first.GetData()}
+	src := &messageReader[*tilthv1.UploadArtifactRequest]{receive: stream.Recv, rest: first.GetData()}
 	ctx := stream.Context()
 	up := Upload{Identity: s.who(ctx), Digest: first.GetDigest(), SizeBytes: int64(first.GetSizeBytes()), Offset: int64(first.GetOffset())}
 	if err := s.store.Put(ctx, up, src); err != nil {
@@ -74,25 +74,6 @@ func (s *Service) DownloadArtifact(req *tilthv1.DownloadArtifactRequest, stream 
 		return s.wireError(err)
 	}
 	return nil
-}
-
-// uploadReader reads the data from the messages of an upload.
-type uploadReader struct {
-	stream grpc.ClientStreamingServer[tilthv1.UploadArtifactRequest, tilthv1.UploadArtifactResponse]
-	rest   []byte
-}
-
-func (r *uploadReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		m, err := r.stream.Recv()
-		if err != nil {
-			return 0, err
-		}
-		r.rest = m.GetData()
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
 }
 
 func (s *Service) wireError(err error) error {
