@@ -3,6 +3,7 @@ package s3
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -68,12 +69,8 @@ func ParseAddress(text string) (Address, error) {
 // secret reports whether a query key commonly contains credentials.
 func secret(key string) bool {
 	key = strings.ToLower(key)
-	for _, word := range []string{"key", "secret", "token", "password", "credential"} {
-		if strings.Contains(key, word) {
-			return true
-		}
-	}
-	return false
+	words := []string{"key", "secret", "token", "password", "credential"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(key, word) })
 }
 
 func errSecret() error {
