@@ -25,7 +25,7 @@ type ClientConfig struct {
 
 // NewClient returns the client's TLS credentials. The files must be valid now, and are read again when they change.
 func NewClient(cfg ClientConfig, log *slog.Logger) (credentials.TransportCredentials, error) {
-	files, err := filesystem.Reload(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.CA, cfg.Cert, cfg.Key)...)
+	files, err := filesystem.Reload(log, cfg.Config, files(cfg.CA, cfg.Cert, cfg.Key)...)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +33,7 @@ func NewClient(cfg ClientConfig, log *slog.Logger) (credentials.TransportCredent
 }
 
 // Config returns the TLS configuration of the current files.
-func (c ClientConfig) Config() (*tls.Config, error) { return c.read() }
-
-func (c ClientConfig) read() (*tls.Config, error) {
+func (c ClientConfig) Config() (*tls.Config, error) {
 	if c.CA == "" {
 		return nil, errors.New("a certificate is for TLS: name the tracker's authorities with --tls-ca too")
 	}

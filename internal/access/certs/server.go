@@ -26,7 +26,7 @@ type Server struct {
 
 // NewServer reads the files, which must be valid now.
 func NewServer(cfg ServerConfig, log *slog.Logger) (*Server, error) {
-	files, err := filesystem.Reload(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.Cert, cfg.Key, cfg.ClientCA)...)
+	files, err := filesystem.Reload(log, cfg.read, files(cfg.Cert, cfg.Key, cfg.ClientCA)...)
 	if err != nil {
 		return nil, err
 	}
