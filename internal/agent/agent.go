@@ -197,8 +197,7 @@ func (e *FarmError) Unwrap() error { return e.Cause }
 
 // FailureClass returns FARM_INFRA for errors caused by a Farm failure, and own for all others.
 func FailureClass(err error, own tilthv1.ErrorClass) tilthv1.ErrorClass {
-	var farm *FarmError
-	if errors.As(err, &farm) {
+	if _, is := errors.AsType[*FarmError](err); is {
 		return tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
 	}
 	return own

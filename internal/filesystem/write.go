@@ -23,8 +23,7 @@ func CheckWritable(path string) error {
 	}
 	f, err := temporary(path)
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
+		if cause, is := errors.AsType[*fs.PathError](err); is {
 			err = cause.Err
 		}
 		return fmt.Errorf("write %s: folder %s: %w: name a file in a folder that can be written", path, filepath.Dir(path), err)
@@ -110,8 +109,7 @@ func buffered(w io.Writer, fill func(io.Writer) error) error {
 
 // explain replaces the temporary name in an error by the requested one.
 func explain(path string, err error) error {
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
+	if cause, is := errors.AsType[*fs.PathError](err); is {
 		err = cause.Err
 	}
 	return fmt.Errorf("write %s: %w", path, err)

@@ -75,8 +75,7 @@ func AskHealth(ctx context.Context, addr, path string, side *tls.Config) error {
 		return fmt.Errorf("health of %s: %w: want host:port or unix:PATH", addr, err)
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
-	var unknown *net.DNSError
-	if errors.As(err, &unknown) {
+	if unknown, is := errors.AsType[*net.DNSError](err); is {
 		return fmt.Errorf("health of %s: %w: check the spelling of the host name, and DNS", addr, unknown)
 	}
 	if err != nil {

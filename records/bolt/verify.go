@@ -166,8 +166,7 @@ func (r *verification) row(bucket string, key, value []byte, flags uint32) {
 }
 
 func (r *verification) damaged(err error) {
-	var d *records.Damage
-	if errors.As(err, &d) {
+	if d, is := errors.AsType[*records.Damage](err); is {
 		r.found(d)
 	}
 }

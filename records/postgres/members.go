@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tilth-dev/tilth/records"
 )
@@ -65,8 +63,7 @@ func (m *Members) Heartbeat(ctx context.Context, own records.Member) (others []r
 		}
 		return err
 	})
-	var said *pgconn.PgError
-	if errors.As(err, &said) && (said.Code == "42P01" || said.Code == "42703") { // the tables do not exist yet, or are older
+	if code := codeOf(err); code == "42P01" || code == "42703" { // the tables do not exist yet, or are older
 		return nil, nil
 	}
 	if err != nil {

@@ -195,8 +195,7 @@ func tookLong(err error) bool { return codeOf(err) == "57014" }
 
 // codeOf returns the SQLSTATE of a server error, or "".
 func codeOf(err error) string {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
+	if said, is := errors.AsType[*pgconn.PgError](err); is {
 		return said.Code
 	}
 	return ""

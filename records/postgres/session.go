@@ -50,8 +50,7 @@ func (s *session) prepare(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience) // a stopped server still accepts connections
 	defer cancel()
 	err := s.QueryRow(ctx, "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint").Scan(&s.timeline)
-	var said *pgconn.PgError
-	if errors.As(err, &said) { // for instance on services that are only partly compatible with PostgreSQL
+	if codeOf(err) != "" { // for instance on services that are only partly compatible with PostgreSQL
 		s.timeline, err = 0, nil
 	}
 	if err != nil {

@@ -35,12 +35,10 @@ var ownErrors = []error{
 
 // isTransient reports whether an error is transient: the server is unavailable or cannot serve the request now.
 func isTransient(err error) bool {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
+	if said, is := errors.AsType[*pgconn.PgError](err); is {
 		return len(said.Code) == 5 && slices.Contains(transientClasses, said.Code[:2])
 	}
-	var scan pgx.ScanArgError
-	if errors.As(err, &scan) {
+	if _, is := errors.AsType[pgx.ScanArgError](err); is {
 		return false
 	}
 	return !slices.ContainsFunc(ownErrors, func(own error) bool { return errors.Is(err, own) })
@@ -49,8 +47,7 @@ func isTransient(err error) bool {
 // isUnavailable reports whether an error of opening means that the server is down, starting or out of resources,
 // rather than that the address or password is wrong.
 func isUnavailable(err error) bool {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
+	if said, is := errors.AsType[*pgconn.PgError](err); is {
 		return isTransient(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
 	}
 	var network net.Error // includes timeouts

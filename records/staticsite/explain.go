@@ -38,8 +38,7 @@ func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var call *url.Error
-	if errors.As(err, &call) {
+	if call, is := errors.AsType[*url.Error](err); is {
 		err = call.Err
 	}
 	var verify *tls.CertificateVerificationError
@@ -58,8 +57,7 @@ func explain(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the server ended the connection: try again: %w", err)
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, is := errors.AsType[*net.OpError](err); is && op.Op == "dial" {
 		return fmt.Errorf("the server cannot be reached: check that it runs: %w", err)
 	}
 	return err

@@ -94,8 +94,7 @@ type Refusal struct {
 // refuse counts a refused record.
 func (r *Report) refuse(err error) {
 	reason := "record"
-	var invalid *records.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[*records.InvalidError](err); is {
 		reason = cmp.Or(invalid.Field, reason)
 	}
 	if r.refused == nil {

@@ -116,8 +116,7 @@ func (u *Updater) child(ctx context.Context, stdout, stderr io.Writer, env, args
 // judged separates failures of the program itself from others: it exited by itself with a final status, or
 // cannot run on this machine.
 func judged(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.Exited() && exit.ExitCode() != ExitLater {
+	if exit, is := errors.AsType[*exec.ExitError](err); is && exit.Exited() && exit.ExitCode() != ExitLater {
 		return err
 	}
 	for _, own := range []error{syscall.ENOEXEC, syscall.ENOENT, syscall.EACCES} {

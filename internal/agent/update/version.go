@@ -104,8 +104,7 @@ func (u *Updater) Refuse(version string, why error) {
 	if err := os.Remove(u.next()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		u.cfg.Logger.Warn("a program that failed on trial stays", "error", err)
 	}
-	var later laterError
-	if errors.As(why, &later) {
+	if _, later := errors.AsType[laterError](why); later {
 		return
 	}
 	all := append(u.failures(), u.last)
