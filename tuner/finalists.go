@@ -45,8 +45,9 @@ func (r *rivals) add(m *tilthv1.Measurement) {
 	r.list = r.list[:min(len(r.list), 2*maxFinalists)]
 }
 
-// finalists returns the candidates that the measurements cannot separate, best first, and the default schedule: a best
-// that is not measured beside it may owe its speed-up to a quieter machine. It returns nil if there is nothing to decide.
+// finalists returns the candidates that the measurements cannot separate, best first, and the default schedule: a
+// best that is not measured beside it may owe its speed-up to a quieter machine. It returns nil if there is nothing to
+// decide.
 func (r *rivals) finalists() (list []*tilthv1.Candidate) {
 	if r.raced || len(r.list) == 0 {
 		return nil
