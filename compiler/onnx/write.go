@@ -3,6 +3,8 @@ package onnx
 import (
 	"io"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
@@ -24,13 +26,16 @@ func (m *Model) encode() *message {
 	if m.Graph != nil {
 		b.message(7, m.Graph.encode())
 	}
-	for _, o := range m.Opsets {
-		b.message(8, o.encode())
-	}
-	for _, f := range m.Functions {
-		b.message(25, f.encode())
-	}
+	messages(&b, 8, m.Opsets)
+	messages(&b, 25, m.Functions)
 	return &b
+}
+
+// messages appends a repeated field of messages.
+func messages[T interface{ encode() *message }](b *message, number protowire.Number, list []T) {
+	for _, m := range list {
+		b.message(number, m.encode())
+	}
 }
 
 func (o Opset) encode() *message {
@@ -46,34 +51,20 @@ func (f *Function) encode() *message {
 	b.texts(4, f.Inputs)
 	b.texts(5, f.Outputs)
 	b.texts(6, f.Attributes)
-	for _, n := range f.Nodes {
-		b.message(7, n.encode())
-	}
-	for _, o := range f.Opsets {
-		b.message(9, o.encode())
-	}
+	messages(&b, 7, f.Nodes)
+	messages(&b, 9, f.Opsets)
 	b.text(10, f.Domain)
-	for _, a := range f.Defaults {
-		b.message(11, a.encode())
-	}
+	messages(&b, 11, f.Defaults)
 	return &b
 }
 
 func (g *Graph) encode() *message {
 	var b message
-	for _, n := range g.Nodes {
-		b.message(1, n.encode())
-	}
+	messages(&b, 1, g.Nodes)
 	b.text(2, g.Name)
-	for _, t := range g.Initializers {
-		b.message(5, t.encode())
-	}
-	for _, v := range g.Inputs {
-		b.message(11, v.encode())
-	}
-	for _, v := range g.Outputs {
-		b.message(12, v.encode())
-	}
+	messages(&b, 5, g.Initializers)
+	messages(&b, 11, g.Inputs)
+	messages(&b, 12, g.Outputs)
 	return &b
 }
 
@@ -83,9 +74,7 @@ func (n *Node) encode() *message {
 	b.texts(2, n.Outputs)
 	b.text(3, n.Name)
 	b.text(4, n.Op)
-	for _, a := range n.Attributes {
-		b.message(5, a.encode())
-	}
+	messages(&b, 5, n.Attributes)
 	b.text(7, n.Domain)
 	return &b
 }
