@@ -151,16 +151,23 @@ func (tc *Toolchain) Build(ctx context.Context, b Build, output string) error {
 		return &Error{Kind: Infra, Step: "compiling", Message: err.Error(), Err: err}
 	}
 	defer os.RemoveAll(dir)
-	for _, f := range append(append([]File{}, b.Headers...), b.Sources...) {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o600); err != nil {
-			return &Error{Kind: Infra, Step: "writing " + f.Name, Message: err.Error(), Err: err}
-		}
+	if err := writeFiles(dir, slices.Concat(b.Headers, b.Sources)); err != nil {
+		return err
 	}
 	if err := tc.make(ctx, b, dir); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(dir, linked), output); err != nil {
 		return &Error{Kind: Infra, Step: "finishing " + filepath.Base(output), Message: err.Error(), Err: err}
+	}
+	return nil
+}
+
+func writeFiles(dir string, files []File) error {
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o600); err != nil {
+			return &Error{Kind: Infra, Step: "writing " + f.Name, Message: err.Error(), Err: err}
+		}
 	}
 	return nil
 }
@@ -185,33 +192,44 @@ func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
 
 // compileAll returns the object file names in source order. The first failure cancels the other compilations.
 func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]string, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	objects := make([]string, len(b.Sources))
-	slots := make(chan struct{}, max(b.Parallel, 1))
-	var wait sync.WaitGroup
 	var mu sync.Mutex
 	compiled := 0
-	for k, source := range b.Sources {
-		objects[k] = strings.TrimSuffix(source.Name, ".c") + ".o"
+	err := b.parallel(ctx, len(objects), func(ctx context.Context, k int) error {
+		source := b.Sources[k].Name
+		objects[k] = strings.TrimSuffix(source, ".c") + ".o"
+		if err := tc.compile(ctx, b, dir, source, objects[k]); err != nil || b.Progress == nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		compiled++
+		b.Progress(compiled, len(b.Sources))
+		return nil
+	})
+	return objects, err
+}
+
+// parallel calls do for the numbers below n, b.Parallel at a time. After an error, it begins no further call.
+func (b Build) parallel(ctx context.Context, n int, do func(ctx context.Context, k int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, max(b.Parallel, 1))
+	var wait sync.WaitGroup
+	for k := range n {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
 			if ctx.Err() != nil {
 				return
 			}
-			if err := tc.compile(ctx, b, dir, source.Name, objects[k]); err != nil {
+			if err := do(ctx, k); err != nil {
 				cancel(err)
-			} else if b.Progress != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				compiled++
-				b.Progress(compiled, len(b.Sources))
 			}
 		})
 	}
 	wait.Wait()
-	return objects, abandoned(ctx)
+	return abandoned(ctx)
 }
 
 // abandoned returns the error with which compilation was cancelled, or nil.

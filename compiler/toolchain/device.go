@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // minDeviceClang is the first version of clang that compiles plain C to kernels for current GPUs.
@@ -59,25 +58,11 @@ func (tc *Toolchain) finish(ctx context.Context, b Build, dir, step string) erro
 
 // embed builds the device code that sources include, up to Parallel at a time.
 func (tc *Toolchain) embed(ctx context.Context, b Build, dir string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, max(b.Parallel, 1))
-	var wait sync.WaitGroup
-	for _, e := range b.Embedded {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			if ctx.Err() != nil {
-				return
-			}
-			e.Build.Limits = b.Limits
-			if err := tc.Build(ctx, e.Build, filepath.Join(dir, e.Name)); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	wait.Wait()
-	return abandoned(ctx)
+	return b.parallel(ctx, len(b.Embedded), func(ctx context.Context, k int) error {
+		e := b.Embedded[k]
+		e.Build.Limits = b.Limits
+		return tc.Build(ctx, e.Build, filepath.Join(dir, e.Name))
+	})
 }
 
 // atLeast reports whether a text is a number of at least the given value.

@@ -3,7 +3,6 @@ package toolchain
 import (
 	"context"
 	_ "embed" // for the conversions
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -24,8 +23,8 @@ func (tc *Toolchain) withHalves(ctx context.Context, b Build, dir string, object
 		return objects, nil
 	}
 	const name = "tilth_half.c"
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(halfSource), 0o600); err != nil {
-		return nil, &Error{Kind: Infra, Step: "writing " + name, Message: err.Error(), Err: err}
+	if err := writeFiles(dir, []File{{name, halfSource}}); err != nil {
+		return nil, err
 	}
 	object := "tilth_half.o"
 	if err := tc.compile(ctx, Build{Target: b.Target, Form: b.Form, Limits: b.Limits}, dir, name, object); err != nil {

@@ -38,10 +38,8 @@ func SourceFlags(t *target.Target, more []string) []string {
 // form does not matter, and undefined symbols are not errors.
 func (tc *Toolchain) Measure(ctx context.Context, b Build, entry, dir string) (s Sizes, err error) {
 	b.Form, b.Flags = Kernels, append([]string{"-fno-pic", "-ffunction-sections", "-fdata-sections", "-fstack-usage"}, b.Flags...)
-	for _, f := range append(slices.Clone(b.Headers), b.Sources...) {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o600); err != nil {
-			return s, &Error{Kind: Infra, Step: "writing " + f.Name, Message: err.Error(), Err: err}
-		}
+	if err := writeFiles(dir, slices.Concat(b.Headers, b.Sources)); err != nil {
+		return s, err
 	}
 	objects, err := tc.compileAll(ctx, b, dir)
 	if err != nil {
