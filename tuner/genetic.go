@@ -48,12 +48,7 @@ func (g *genetic) Propose(n int) []Candidate {
 
 // draft draws points and orders them by the analytic cost.
 func (g *genetic) draft(n int) []searchspace.Point {
-	var points []searchspace.Point
-	for range n {
-		if p, ok := g.space.Random(g.rng); ok {
-			points = append(points, p)
-		}
-	}
+	points := g.space.Draws(g.rng, n)
 	g.space.Sort(points)
 	return points
 }

@@ -28,20 +28,12 @@ const (
 // on the seed alone.
 func (g *learner) drafted() []searchspace.Point {
 	rng := rand.New(rand.NewPCG(g.seed, math.MaxUint64))
-	draw := func(n int) (points []searchspace.Point) {
-		for range n {
-			if p, ok := g.space.Random(rng); ok {
-				points = append(points, p)
-			}
-		}
-		return points
-	}
-	unseen := draw(blindly)
+	unseen := g.space.Draws(rng, blindly)
 	if g.options.NoDraft {
-		return append(unseen, draw(drafted)...)
+		return append(unseen, g.space.Draws(rng, drafted)...)
 	}
 	var own, points []searchspace.Point
-	for _, p := range draw(draws) {
+	for _, p := range g.space.Draws(rng, draws) {
 		if g.space.Own(p) {
 			own = append(own, p)
 		} else {

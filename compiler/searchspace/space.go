@@ -143,6 +143,16 @@ func (s *Space) Random(rng *rand.Rand) (p Point, ok bool) {
 	return nil, false
 }
 
+// Draws returns up to n points of Random.
+func (s *Space) Draws(rng *rand.Rand, n int) (points []Point) {
+	for range n {
+		if p, ok := s.Random(rng); ok {
+			points = append(points, p)
+		}
+	}
+	return points
+}
+
 // Mutate changes a few knobs of a point, mostly to a neighbouring value, occasionally the algorithm; ok is false if
 // no legal change was found.
 func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
