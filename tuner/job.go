@@ -69,7 +69,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *transfer.History, 
 		id: j.GetId(), budget: spec.GetBudget(), time: newBudgetTime(work), knowledge: transfer.NewJob(h),
 		inFlight: map[string]int{}, races: map[string]race{}, batches: map[string]bool{},
 	}
-	kernels, err := ownKernels(spec)
+	kernels, err := userkernel.ParseAll(spec.GetKernels())
 	if err != nil {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
@@ -122,19 +122,6 @@ func imported(s *searchspace.Space, ts *tilthv1.TaskSpec) (points []searchspace.
 		}
 	}
 	return points
-}
-
-// ownKernels returns the hand-written kernels of a job.
-func ownKernels(spec *tilthv1.JobSpec) ([]*userkernel.Kernel, error) {
-	var list []*userkernel.Kernel
-	for _, text := range spec.GetKernels() {
-		k, err := userkernel.Parse(text)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, k)
-	}
-	return list, nil
 }
 
 // taskSeed derives an independent seed for each task of a job.

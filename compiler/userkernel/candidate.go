@@ -2,6 +2,7 @@ package userkernel
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,9 +77,7 @@ func (f *Fit) Legal(values []int64, threads int) error {
 // Names returns all names of the candidate's expressions with their values, for the given number of threads.
 func (c *Candidate) Names(threads int) map[string]int64 {
 	names := map[string]int64{Threads: int64(threads)}
-	for name, v := range c.Extents {
-		names[name] = v
-	}
+	maps.Copy(names, c.Extents)
 	for i, v := range c.Values {
 		names[c.Kernel.Knobs[i].Name] = v
 	}

@@ -133,6 +133,18 @@ func parseFolder(description, source []byte) (*Kernel, error) {
 	return k, nil
 }
 
+// ParseAll parses outputs of Text.
+func ParseAll(texts [][]byte) (list []*Kernel, err error) {
+	for _, text := range texts {
+		k, err := Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
+
 // Parse parses the output of Text. It rejects other texts of the same kernel, so that a kernel has one digest.
 func Parse(text []byte) (*Kernel, error) {
 	if len(text) > MaxBytes {

@@ -156,12 +156,6 @@ func optionsOf(spec *tilthv1.JobSpec) (o Options, err error) {
 	if o.Numerics, err = schedule.ParseNumerics(spec.GetNumerics()); err != nil {
 		return o, err
 	}
-	for _, text := range spec.GetKernels() {
-		k, err := userkernel.Parse(text)
-		if err != nil {
-			return o, err
-		}
-		o.Kernels = append(o.Kernels, k)
-	}
-	return o, nil
+	o.Kernels, err = userkernel.ParseAll(spec.GetKernels())
+	return o, err
 }
