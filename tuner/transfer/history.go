@@ -33,16 +33,13 @@ func NewHistory(t *target.Target, tasks []*Task) *History {
 	return &History{target: t, tasks: tasks}
 }
 
-// known returns the trials of a workload on the history's own target, fastest first.
-func (h *History) known(digest string) []Trial {
+// Trials returns the successful trials of a workload on the history's own target, fastest first.
+func (h *History) Trials(digest string) []Trial {
 	if t := h.own(digest); t != nil {
 		return t.derive().ranked
 	}
 	return nil
 }
-
-// Trials returns the successful trials of a workload on the history's own target, fastest first.
-func (h *History) Trials(digest string) []Trial { return h.known(digest) }
 
 // samples returns the samples of all tasks, in order. It works on several tasks in parallel.
 func (h *History) samples() []costmodel.Sample {

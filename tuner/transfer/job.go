@@ -43,12 +43,7 @@ func (j *Job) View(s *searchspace.Space) *View {
 }
 
 // Known returns earlier trials of the same workload on the same target, fastest first.
-func (v *View) Known() []Trial {
-	if v.job.history == nil {
-		return nil
-	}
-	return v.job.history.known(v.digest)
-}
+func (v *View) Known() []Trial { return v.job.history.Trials(v.digest) }
 
 // Similar returns points that were fast for similar workloads, most promising first.
 func (v *View) Similar() []searchspace.Point {
@@ -162,12 +157,7 @@ func (h *History) Predictions(s *searchspace.Space) ([]Prediction, error) {
 // promising returns the points of similar tasks, the hand-written ones, and the analytically best of a fixed sample.
 func (h *History) promising(s *searchspace.Space) []searchspace.Point {
 	rng := rand.New(rand.NewPCG(3, 4))
-	var drawn []searchspace.Point
-	for range guessDraws {
-		if p, ok := s.Random(rng); ok {
-			drawn = append(drawn, p)
-		}
-	}
+	drawn := s.Draws(rng, guessDraws)
 	s.Sort(drawn)
 	points := append(h.near(s, s.Workload.Digest()), s.Seeds()...)
 	return append(points, drawn[:min(guessDrafted, len(drawn))]...)

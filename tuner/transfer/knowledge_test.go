@@ -146,7 +146,7 @@ func TestRecordsAreCollected(t *testing.T) {
 	if got := h.own(w.Digest()).Trials; !slices.Equal(got, want) {
 		t.Errorf("trials %v, want the last of each candidate, %v", got, want)
 	}
-	if k := h.known(w.Digest()); len(k) != 1 || k[0].Origin != "ku=1" {
+	if k := h.Trials(w.Digest()); len(k) != 1 || k[0].Origin != "ku=1" {
 		t.Errorf("known are %v", k)
 	}
 	c.Add(&tilthv1.Record{Target: own.Fingerprint(), WorkloadDigest: "x", Workload: []byte("nonsense"),
