@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -223,14 +224,12 @@ func (nest) extents(of []split) (list []int64) {
 
 // begins and ends report whether shapes start or end with the given extents.
 func begins(shapes []int64, with ...int64) bool {
-	return len(shapes) >= len(with) && equal(shapes[:len(with)], with)
+	return len(shapes) >= len(with) && slices.Equal(shapes[:len(with)], with)
 }
 
 func ends(shapes []int64, with ...int64) bool {
-	return len(shapes) >= len(with) && equal(shapes[len(shapes)-len(with):], with)
+	return len(shapes) >= len(with) && slices.Equal(shapes[len(shapes)-len(with):], with)
 }
-
-func equal(a, b []int64) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // denseOf matches a product of [m,k] by [n,k].
 func denseOf(n nest, shapes []int64) (*measured, error) {
@@ -251,7 +250,7 @@ func productsOf(n nest, shapes []int64) (*measured, error) {
 		return nil, nil
 	}
 	second := shapes[3:6]
-	transposed, plain := equal(second, []int64{r[0], r[2], k[0]}), equal(second, []int64{r[0], k[0], r[2]})
+	transposed, plain := slices.Equal(second, []int64{r[0], r[2], k[0]}), slices.Equal(second, []int64{r[0], k[0], r[2]})
 	switch {
 	case transposed && plain:
 		return nil, refuse(Ambiguous, "operands of %v and %v", shapes[:3], second)

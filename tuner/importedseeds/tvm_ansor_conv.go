@@ -2,6 +2,7 @@ package importedseeds
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
@@ -14,7 +15,7 @@ func convolutionOf(n nest, shapes []int64) (*measured, error) {
 	}
 	for _, first := range []int{0, 1} { // index of the kernel's rows, with channels last or first
 		rows, columns, channels := k[first], k[first+1], k[(first+2)%3]
-		if shapes[0] != r[0] || shapes[3] != channels || !equal(shapes[4:8], []int64{rows, columns, channels, r[3]}) || !ends(shapes, r...) {
+		if shapes[0] != r[0] || shapes[3] != channels || !slices.Equal(shapes[4:8], []int64{rows, columns, channels, r[3]}) || !ends(shapes, r...) {
 			continue
 		}
 		if first == 1 {
@@ -31,7 +32,7 @@ func depthwiseOf(n nest, shapes []int64) (*measured, error) {
 	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 {
 		return nil, nil
 	}
-	if shapes[0] != r[0] || shapes[3] != r[3] || !equal(shapes[4:8], []int64{k[0], k[1], r[3], 1}) || !ends(shapes, r...) {
+	if shapes[0] != r[0] || shapes[3] != r[3] || !slices.Equal(shapes[4:8], []int64{k[0], k[1], r[3], 1}) || !ends(shapes, r...) {
 		return nil, nil
 	}
 	return guessed(shapes, r, k[0], k[1], []int64{r[3], 1}, r[3])
@@ -42,7 +43,7 @@ func depthwiseOf(n nest, shapes []int64) (*measured, error) {
 func convolutionFirstOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 4 || len(k) != 3 || len(shapes) < 12 || !begins(shapes, r[0], k[0]) ||
-		!equal(shapes[4:8], []int64{r[1], k[0], k[1], k[2]}) || !ends(shapes, r...) {
+		!slices.Equal(shapes[4:8], []int64{r[1], k[0], k[1], k[2]}) || !ends(shapes, r...) {
 		return nil, nil
 	}
 	n.channelsLast()
@@ -54,7 +55,7 @@ func convolutionFirstOf(n nest, shapes []int64) (*measured, error) {
 func depthwiseFirstOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 || !begins(shapes, r[0], r[1]) ||
-		!equal(shapes[4:8], []int64{r[1], 1, k[0], k[1]}) || !ends(shapes, r...) {
+		!slices.Equal(shapes[4:8], []int64{r[1], 1, k[0], k[1]}) || !ends(shapes, r...) {
 		return nil, nil
 	}
 	n.channelsLast()

@@ -134,6 +134,14 @@ func tensor(args list, at int) ([]int64, error) {
 	return shape, nil
 }
 
+// operands returns the shapes of the first two arguments.
+func operands(args list) (first, second []int64, err error) {
+	if first, err = tensor(args, 0); err == nil {
+		second, err = tensor(args, 1)
+	}
+	return first, second, err
+}
+
 // pair returns an argument with a number each for rows and columns, or one for both.
 func pair(args list, at int) (p [2]int64, err error) {
 	var both int64
@@ -157,10 +165,7 @@ type convolution struct {
 }
 
 func readConvolution(args list, layout string, depthwise bool) (c convolution, err error) {
-	if c.data, err = tensor(args, 0); err != nil {
-		return c, err
-	}
-	if c.weights, err = tensor(args, 1); err != nil {
+	if c.data, c.weights, err = operands(args); err != nil {
 		return c, err
 	}
 	at, err := windowArguments(args)
@@ -256,9 +261,6 @@ func pads(args list, at int) (p [4]int64, err error) {
 func (c convolution) measured(t searchspace.Tiling) *measured {
 	return &measured{
 		key: fmt.Sprint("conv2d ", c.data, c.weights, c.window), tiling: t,
-		make: func() ([]*Operator, error) {
-			o, err := Convolution(c.data, c.weights, c.window)
-			return []*Operator{o}, err
-		},
+		make: func() ([]*Operator, error) { return one(Convolution(c.data, c.weights, c.window)) },
 	}
 }

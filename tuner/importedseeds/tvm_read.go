@@ -3,6 +3,7 @@ package importedseeds
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -217,11 +218,8 @@ func (o *operator) add(t timed) {
 		}
 		o.best = slices.Delete(o.best, at, at+1)
 	}
-	at := slices.IndexFunc(o.best, func(b timed) bool { return b.seconds > t.seconds })
-	if at < 0 {
-		at = len(o.best)
-	}
-	o.best = slices.Insert(o.best, at, t)
+	o.best = append(o.best, t)
+	slices.SortStableFunc(o.best, func(a, b timed) int { return cmp.Compare(a.seconds, b.seconds) })
 	o.best = o.best[:min(PerOperator, len(o.best))]
 }
 

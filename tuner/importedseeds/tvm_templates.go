@@ -167,11 +167,7 @@ func dense(args list, k *knobs) (*measured, error) {
 	if !k.has("tile_x", "tile_y", "tile_k") || len(k.splits["tile_y"]) != 3 || len(k.splits["tile_x"]) != 3 {
 		return nil, refuse(Structure, "a dense layer without tiles of three levels")
 	}
-	data, err := tensor(args, 0)
-	if err != nil {
-		return nil, err
-	}
-	weights, err := tensor(args, 1)
+	data, weights, err := operands(args)
 	if err != nil {
 		return nil, err
 	}
@@ -204,11 +200,7 @@ func tvmProducts(args list, k *knobs) (*measured, error) {
 	if !k.has("tile_x", "tile_y", "tile_k") {
 		return nil, refuse(Unknown, "products of matrices without the knobs tile_x, tile_y and tile_k")
 	}
-	a, err := tensor(args, 0)
-	if err != nil {
-		return nil, err
-	}
-	b, err := tensor(args, 1)
+	a, b, err := operands(args)
 	if err != nil {
 		return nil, err
 	}
