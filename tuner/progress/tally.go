@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -176,23 +177,13 @@ func (t *Tally) Paused() bool { return t.State == tilthv1.JobState_JOB_STATE_PAU
 func (t *Tally) Waits() string { return t.Status.GetWait().GetMessage() }
 
 // NoneMeasured reports whether no trial was measured and no task has an earlier correct one.
-func (t *Tally) NoneMeasured() bool {
-	for i := range t.Tasks {
-		if t.Tasks[i].BestSeconds > 0 {
-			return false
-		}
-	}
-	return t.Trials() == 0
-}
+func (t *Tally) NoneMeasured() bool { return !t.anyCorrect() && t.Trials() == 0 }
 
 // NoneCorrect reports whether there were trials, but no correct one of any task, including earlier ones.
-func (t *Tally) NoneCorrect() bool {
-	for i := range t.Tasks {
-		if t.Tasks[i].BestSeconds > 0 {
-			return false
-		}
-	}
-	return t.Trials() > 0
+func (t *Tally) NoneCorrect() bool { return !t.anyCorrect() && t.Trials() > 0 }
+
+func (t *Tally) anyCorrect() bool {
+	return slices.ContainsFunc(t.Tasks, func(task Task) bool { return task.BestSeconds > 0 })
 }
 
 // Elapsed returns the time from the job's creation to its latest event.
