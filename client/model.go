@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -46,28 +44,12 @@ func (c *Client) SubmitModels(ctx context.Context, files ModelFiles, spec *tilth
 	if n := len(spec.Model.Others); n > len(files.Models)-1 {
 		return nil, fmt.Errorf("submit job %s: it has %d models and %d files: name a file for each", spec.GetName(), n+1, len(files.Models))
 	}
-	for attempt := 1; ; attempt++ {
-		if err := c.uploadModels(ctx, files, spec.Model); err != nil {
-			return nil, err
-		}
-		job, err := c.Submit(ctx, spec)
-		if err == nil || attempt == maxUploads || wire.Reason(err) != wire.ReasonMissingArtifact {
-			return job, err
-		}
-	}
+	return c.submitUploaded(ctx, spec, func() error { return c.uploadModels(ctx, files, spec.Model) })
 }
 
 func (c *Client) uploadModels(ctx context.Context, files ModelFiles, model *tilthv1.ModelSpec) error {
-	store := artifact.NewClient(c.conn, nil, c.log)
-	upload := func(role, path string) (*tilthv1.ArtifactRef, error) {
-		ref, err := store.Upload(ctx, role, path)
-		if err != nil {
-			return nil, c.explain("upload "+path, err)
-		}
-		return ref, nil
-	}
 	for i, path := range files.Models {
-		ref, err := upload(RoleModel, path)
+		ref, err := c.upload(ctx, RoleModel, path)
 		if err != nil {
 			return err
 		}
@@ -82,7 +64,7 @@ func (c *Client) uploadModels(ctx context.Context, files ModelFiles, model *tilt
 	}
 	var seeds []*tilthv1.SeedFile
 	for _, s := range files.Seeds {
-		ref, err := upload(RoleSeeds, s.Path)
+		ref, err := c.upload(ctx, RoleSeeds, s.Path)
 		if err != nil {
 			return err
 		}

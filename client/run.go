@@ -52,7 +52,7 @@ func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.J
 	if err != nil {
 		return nil, err
 	}
-	job, err := c.submitRun(ctx, r, spec)
+	job, err := c.submitUploaded(ctx, spec, func() error { return c.uploadRun(ctx, r, spec.GetRun()) })
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +83,13 @@ func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 	return spec, c.CheckFarm(ctx, spec)
 }
 
-// maxUploads is the number of uploads of a package that is evicted before the job exists.
+// maxUploads is the number of uploads of a file that is evicted before the job exists.
 const maxUploads = 3
 
-// submitRun uploads the packages and submits the job. It repeats uploads that were evicted in between.
-func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
+// submitUploaded uploads the files of a job and submits it. It repeats uploads that were evicted in between.
+func (c *Client) submitUploaded(ctx context.Context, spec *tilthv1.JobSpec, upload func() error) (*tilthv1.Job, error) {
 	for attempt := 1; ; attempt++ {
-		if err := c.upload(ctx, r, spec.GetRun()); err != nil {
+		if err := upload(); err != nil {
 			return nil, err
 		}
 		job, err := c.Submit(ctx, spec)
@@ -99,22 +99,28 @@ func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*
 	}
 }
 
-func (c *Client) upload(ctx context.Context, r Run, run *tilthv1.RunSpec) (err error) {
-	files := artifact.NewClient(c.conn, nil, c.log)
+// upload uploads a file.
+func (c *Client) upload(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error) {
+	ref, err := artifact.NewClient(c.conn, nil, c.log).Upload(ctx, role, path)
+	if err != nil {
+		return nil, c.explain("upload "+path, err)
+	}
+	return ref, nil
+}
+
+func (c *Client) uploadRun(ctx context.Context, r Run, run *tilthv1.RunSpec) (err error) {
 	run.Packages = nil
 	for _, path := range r.Packages {
-		ref, err := files.Upload(ctx, "package", path)
+		ref, err := c.upload(ctx, "package", path)
 		if err != nil {
-			return c.explain("upload "+path, err)
+			return err
 		}
 		run.Packages = append(run.Packages, &tilthv1.RunPackage{Name: wire.Label(filepath.Base(path)), Artifact: ref})
 	}
 	if r.Inputs != "" {
-		if run.Inputs, err = files.Upload(ctx, "inputs", r.Inputs); err != nil {
-			return c.explain("upload "+r.Inputs, err)
-		}
+		run.Inputs, err = c.upload(ctx, "inputs", r.Inputs)
 	}
-	return nil
+	return err
 }
 
 // cancelTimeout bounds the cancellation of an abandoned job.
