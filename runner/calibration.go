@@ -165,7 +165,7 @@ func (k *CalibrationKernels) Run(ctx context.Context) (times CalibrationTimes, e
 		if ctx.Err() != nil {
 			return times, context.Cause(ctx)
 		}
-		c, m := team.run(calculate), team.run(readOnce)
+		c, m := team.run(calculate), team.run(read)
 		if n > 0 { // the first sample wakes the threads
 			times.Compute, times.Memory = append(times.Compute, c.Seconds()), append(times.Memory, m.Seconds())
 		}

@@ -22,8 +22,6 @@ func fill(words []uint64) uint64 {
 
 func calculate(words []uint64) uint64 { return uint64(compute(float64(words[0]&1) + 1)) }
 
-func readOnce(words []uint64) uint64 { return read(words) }
-
 // team is a group of threads that run the same work simultaneously.
 type team struct {
 	members []chan work

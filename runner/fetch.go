@@ -76,30 +76,29 @@ func (h *Handler) install(path, digest string) (string, error) {
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
 	}
-	if err := copyExecutable(path, program); err != nil {
+	source, err := os.Open(path)
+	if err == nil {
+		err = errors.Join(replaceFile(program, 0o755, source), source.Close())
+	}
+	if err != nil {
 		return "", fmt.Errorf("runner: installing the harness: %w", err)
 	}
 	return program, nil
 }
 
-// copyExecutable copies a file atomically. The copy is closed before it gets its name, because a program that
-// is open for writing cannot be executed.
-func copyExecutable(from, to string) (err error) {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	temporary, err := os.CreateTemp(filepath.Dir(to), ".install-*")
+// replaceFile writes a file atomically. It is closed before it gets its name, because a program that is open for
+// writing cannot be executed.
+func replaceFile(path string, mode fs.FileMode, content io.Reader) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".install-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temporary.Name()) // fails after the rename
-	_, err = io.Copy(temporary, source)
-	if err = cmp.Or(err, temporary.Chmod(0o755), temporary.Close()); err != nil {
+	_, err = io.Copy(temporary, content)
+	if err = cmp.Or(err, temporary.Chmod(mode), temporary.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temporary.Name(), to)
+	return os.Rename(temporary.Name(), path)
 }
 
 // keptResults is the number of cached reference results.

@@ -60,11 +60,11 @@ func TestFailedFetchHoldsNoArtifacts(t *testing.T) {
 // TestHarnessThatCannotBeCopiedIsNotInstalled checks that a copy that failed does not get the harness's name, under
 // which it would be used from then on.
 func TestHarnessThatCannotBeCopiedIsNotInstalled(t *testing.T) {
-	to := filepath.Join(t.TempDir(), "harness")
-	if err := copyExecutable(t.TempDir(), to); err == nil { // a folder opens, and cannot be read
+	h := &Handler{Config: Config{Scratch: t.TempDir()}}
+	if _, err := h.install(t.TempDir(), "digest"); err == nil { // a folder opens, and cannot be read
 		t.Error("copied a folder")
 	}
-	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(h.Scratch, "harness-digest")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the failed copy has its name: %v", err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"io"
 	"math/bits"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -116,16 +115,7 @@ func (r *results) keep(path string) error {
 	text := binary.LittleEndian.AppendUint64(bytes.Clone(resultsMagic), uint64(len(header)))
 	text = append(text, header...)
 	text = append(text, make([]byte, -len(text)&(resultsAlign-1))...)
-	file, err := os.CreateTemp(filepath.Dir(path), ".results-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // fails after the rename
-	_, err = io.Copy(file, io.MultiReader(bytes.NewReader(text), bytes.NewReader(r.slots)))
-	if err = cmp.Or(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return replaceFile(path, 0o600, io.MultiReader(bytes.NewReader(text), bytes.NewReader(r.slots)))
 }
 
 // readResults reads stored results, or returns nil if they are missing or different.
