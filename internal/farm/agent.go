@@ -123,12 +123,9 @@ func claimScratch(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(dir)
+	f, err := lockFolder(dir)
 	if err != nil {
 		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	names, err := f.Readdirnames(-1)
 	for _, name := range names {
@@ -138,6 +135,18 @@ func claimScratch(dir string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// reporter returns a function that reports on leases by a method of the tracker, and tries again until it answers.
+func reporter[Q, R any](
+	log *slog.Logger, what string, method func(context.Context, Q, ...grpc.CallOption) (R, error),
+) func(context.Context, Q) error {
+	return func(ctx context.Context, report Q) error {
+		return agent.Report(ctx, log, what, func(ctx context.Context) error {
+			_, err := method(ctx, report)
+			return err
+		})
+	}
 }
 
 // run runs the agent and then releases the resources of begin.

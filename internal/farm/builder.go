@@ -10,7 +10,6 @@ import (
 
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -58,6 +57,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}
+	send := reporter(cfg.Logger, "ReportBuild", tilthv1.NewBuildServiceClient(base.conn).ReportBuild)
 	handler := builder.NewHandler(builder.Config{
 		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, ObjectCache: kept, Parallel: cfg.Parallel, OwnKernels: cfg.OwnKernels},
 		Artifacts: artifact.NewClient(base.conn, nil, cfg.Logger),
@@ -65,10 +65,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 			if cfg.Built != nil {
 				cfg.Built(report.GetInfraMessage())
 			}
-			return agent.Report(ctx, cfg.Logger, "ReportBuild", func(ctx context.Context) error {
-				_, err := tilthv1.NewBuildServiceClient(base.conn).ReportBuild(ctx, report)
-				return err
-			})
+			return send(ctx, report)
 		}),
 		Lock:    base.meter.Lock(base.cfg.Lock.Compute),
 		Scratch: base.scratch,

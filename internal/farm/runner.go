@@ -18,7 +18,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -109,21 +108,16 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		Classes:   base.spec.DeviceClasses,
 		Emulator:  cfg.Emulator,
 		Artifacts: artifacts,
-		Report: metrics.Report(func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
-			return agent.Report(ctx, cfg.Logger, "ReportMeasurements", func(ctx context.Context) error {
-				_, err := tilthv1.NewMeasureServiceClient(base.conn).ReportMeasurements(ctx, report)
-				return err
-			})
-		}),
-		Meter:    cfg.Meter,
-		Lock:     base.meter.Lock(base.cfg.Lock.Time),
-		Compute:  base.meter.Lock(base.cfg.Lock.Compute),
-		Watch:    watch,
-		Packages: base.packages(ctx, cfg, device, artifacts, box),
-		Scratch:  base.scratch,
-		Sandbox:  box,
-		Seed:     seed,
-		Logger:   cfg.Logger,
+		Report:    metrics.Report(reporter(cfg.Logger, "ReportMeasurements", tilthv1.NewMeasureServiceClient(base.conn).ReportMeasurements)),
+		Meter:     cfg.Meter,
+		Lock:      base.meter.Lock(base.cfg.Lock.Time),
+		Compute:   base.meter.Lock(base.cfg.Lock.Compute),
+		Watch:     watch,
+		Packages:  base.packages(ctx, cfg, device, artifacts, box),
+		Scratch:   base.scratch,
+		Sandbox:   box,
+		Seed:      seed,
+		Logger:    cfg.Logger,
 	})
 	err = base.run(ctx, handler, runnerSlots)
 	handler.Close()
@@ -237,12 +231,7 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 	return &runner.Packages{
 		Executor: executor,
 		Upload:   artifacts.Upload,
-		Report: func(ctx context.Context, report *tilthv1.ReportRunRequest) error {
-			return agent.Report(ctx, cfg.Logger, "ReportRun", func(ctx context.Context) error {
-				_, err := tilthv1.NewRunServiceClient(b.conn).ReportRun(ctx, report)
-				return err
-			})
-		},
+		Report:   reporter(cfg.Logger, "ReportRun", tilthv1.NewRunServiceClient(b.conn).ReportRun),
 	}
 }
 
@@ -261,14 +250,9 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Devi
 		}
 	}
 	watch = runner.NewWatch(runner.WatchConfig{
-		Kernels: kernels,
-		Lock:    b.cfg.Lock.Time,
-		Report: func(ctx context.Context, report *tilthv1.ReportCalibrationRequest) error {
-			return agent.Report(ctx, cfg.Logger, "ReportCalibration", func(ctx context.Context) error {
-				_, err := tilthv1.NewDeviceServiceClient(b.conn).ReportCalibration(ctx, report)
-				return err
-			})
-		},
+		Kernels:      kernels,
+		Lock:         b.cfg.Lock.Time,
+		Report:       reporter(cfg.Logger, "ReportCalibration", tilthv1.NewDeviceServiceClient(b.conn).ReportCalibration),
 		Surroundings: around,
 		Logger:       cfg.Logger,
 	})

@@ -181,47 +181,66 @@ func register(reg prometheus.Registerer, list ...prometheus.Collector) error {
 	return nil
 }
 
+// outcomes counts candidates by error class.
+type outcomes struct{ *prometheus.CounterVec }
+
+// begin shows the given classes, success and failures of the farm before the first candidate.
+func (o outcomes) begin(classes ...tilthv1.ErrorClass) {
+	for _, class := range append(classes, tilthv1.ErrorClass_ERROR_CLASS_NONE, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA) {
+		o.WithLabelValues(wire.ErrorClassOrNone(class))
+	}
+}
+
+func (o outcomes) add(class tilthv1.ErrorClass) {
+	o.WithLabelValues(wire.ErrorClassOrNone(class)).Inc()
+}
+
+// countReports wraps next and counts accepted reports. A batch that failed as a whole counts once.
+func countReports[R interface{ GetInfraError() tilthv1.ErrorClass }](
+	next func(context.Context, R) error, o outcomes, count func(R),
+) func(context.Context, R) error {
+	return func(ctx context.Context, report R) error {
+		if err := next(ctx, report); err != nil {
+			return err
+		}
+		if class := report.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+			o.add(class)
+		}
+		count(report)
+		return nil
+	}
+}
+
 // BuilderMetrics holds the metrics of builders.
 type BuilderMetrics struct {
-	candidates *prometheus.CounterVec
+	candidates outcomes
 	seconds    prometheus.Histogram
 }
 
 // NewBuilderMetrics registers the metrics of a builder.
 func NewBuilderMetrics(reg prometheus.Registerer) (*BuilderMetrics, error) {
 	b := &BuilderMetrics{
-		candidates: counter("tilth_builder_candidates_total", "Candidates built, by error class.", "error"),
+		candidates: outcomes{counter("tilth_builder_candidates_total", "Candidates built, by error class.", "error")},
 		seconds:    histogram("tilth_builder_candidate_seconds", "A candidate's share of its batch's build.", 0.001, 16),
 	}
-	for _, class := range []tilthv1.ErrorClass{
-		tilthv1.ErrorClass_ERROR_CLASS_NONE, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR,
-		tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA,
-	} {
-		b.candidates.WithLabelValues(wire.ErrorClassOrNone(class))
-	}
+	b.candidates.begin(tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR,
+		tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA)
 	return b, register(reg, b.candidates, b.seconds)
 }
 
 // Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
 func (b *BuilderMetrics) Report(next func(context.Context, *tilthv1.ReportBuildRequest) error) func(context.Context, *tilthv1.ReportBuildRequest) error {
-	return func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
-		if err := next(ctx, report); err != nil {
-			return err
-		}
-		if class := report.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
-			b.candidates.WithLabelValues(wire.ErrorClassOrNone(class)).Inc()
-		}
+	return countReports(next, b.candidates, func(report *tilthv1.ReportBuildRequest) {
 		for _, o := range report.GetOutcomes() {
-			b.candidates.WithLabelValues(wire.ErrorClassOrNone(o.GetError())).Inc()
+			b.candidates.add(o.GetError())
 			b.seconds.Observe(o.GetBuildSeconds())
 		}
-		return nil
-	}
+	})
 }
 
 // RunnerMetrics holds the metrics of runners.
 type RunnerMetrics struct {
-	candidates *prometheus.CounterVec
+	candidates outcomes
 	seconds    prometheus.Histogram
 	disturbed  prometheus.Histogram
 }
@@ -229,33 +248,23 @@ type RunnerMetrics struct {
 // NewRunnerMetrics registers the metrics of a runner.
 func NewRunnerMetrics(reg prometheus.Registerer) (*RunnerMetrics, error) {
 	r := &RunnerMetrics{
-		candidates: counter("tilth_runner_candidates_total", "Candidates measured, by error class.", "error"),
+		candidates: outcomes{counter("tilth_runner_candidates_total", "Candidates measured, by error class.", "error")},
 		seconds:    histogram("tilth_runner_candidate_seconds", "Time a candidate held the device.", 0.001, 16),
 		disturbed: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tilth_runner_calibration_ratio", Help: "Around each measurement, time of the calibration kernel over the least known: 1 on a calm device.",
 			Buckets: []float64{1.005, 1.01, 1.02, 1.03, 1.05, 1.08, 1.15, 1.3, 1.6, 2, 4},
 		}),
 	}
-	for _, class := range []tilthv1.ErrorClass{
-		tilthv1.ErrorClass_ERROR_CLASS_NONE, tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, tilthv1.ErrorClass_ERROR_CLASS_CRASH,
-		tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA,
-	} {
-		r.candidates.WithLabelValues(wire.ErrorClassOrNone(class))
-	}
+	r.candidates.begin(tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, tilthv1.ErrorClass_ERROR_CLASS_CRASH,
+		tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
 	return r, register(reg, r.candidates, r.seconds, r.disturbed)
 }
 
 // Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
 func (r *RunnerMetrics) Report(next func(context.Context, *tilthv1.ReportMeasurementsRequest) error) func(context.Context, *tilthv1.ReportMeasurementsRequest) error {
-	return func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
-		if err := next(ctx, report); err != nil {
-			return err
-		}
-		if class := report.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
-			r.candidates.WithLabelValues(wire.ErrorClassOrNone(class)).Inc()
-		}
+	return countReports(next, r.candidates, func(report *tilthv1.ReportMeasurementsRequest) {
 		for _, m := range report.GetMeasurements() {
-			r.candidates.WithLabelValues(wire.ErrorClassOrNone(m.GetError())).Inc()
+			r.candidates.add(m.GetError())
 			if m.GetRunSeconds() > 0 {
 				r.seconds.Observe(m.GetRunSeconds())
 			}
@@ -263,8 +272,7 @@ func (r *RunnerMetrics) Report(next func(context.Context, *tilthv1.ReportMeasure
 				r.disturbed.Observe(m.GetCalibrationRatio())
 			}
 		}
-		return nil
-	}
+	})
 }
 
 // TunerMetrics holds the metrics of tuners and implements tuner.Observer.

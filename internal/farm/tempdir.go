@@ -46,21 +46,27 @@ var errTaken = errors.New("folder is taken")
 
 // hold locks a folder. If it returns no error, the folder still exists.
 func hold(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	f, err := lockFolder(dir)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errTaken
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errTaken
-		}
-		return nil, errors.Join(err, f.Close())
-	}
 	if _, err := os.Stat(dir); err != nil {
 		return nil, errors.Join(errTaken, f.Close())
+	}
+	return f, nil
+}
+
+// lockFolder opens and locks a folder. It returns EWOULDBLOCK if another process holds it.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
