@@ -46,11 +46,6 @@ func (f *agentFlags) add(c *cobra.Command) {
 	f.log.add(c, slog.LevelInfo)
 }
 
-// check validates the flags.
-func (f *agentFlags) check() error {
-	return f.site.check()
-}
-
 // config returns the configuration of an agent from the flags.
 func (f *agentFlags) config(a *app) (farm.AgentConfig, error) {
 	cache := f.cache

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -81,34 +80,18 @@ func newBoardMonitor(a *app) *cobra.Command {
 			return err
 		}
 		made := monitorResult{Board: board.Name, Target: board.Target, File: cmp.Or(output, "monitor-"+board.Name+".elf"), Digest: board.Digest(machine)}
-		err = a.outputFile(made.File, func(file string) error {
+		made.SizeBytes, err = a.outputFile(made.File, func(file string) error {
 			if err := tc.Build(ctx, board.Build(machine), file); err != nil {
 				return fmt.Errorf("building the monitor of board %s: %w", board.Name, err)
 			}
-			info, err := os.Stat(file)
-			if err == nil {
-				made.SizeBytes = info.Size()
-			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return a.printMonitor(made, asJSON)
+		return printResult(a.statusWriter(made.File), asJSON, made, "wrote %s (%s), monitor %s of %s, a %s\n",
+			made.File, humanize.Bytes(made.SizeBytes), made.Digest, made.Board, made.Target)
 	})
-}
-
-// printMonitor prints the built monitor, unless it was written to standard output.
-func (a *app) printMonitor(made monitorResult, asJSON bool) error {
-	if asJSON {
-		return writeJSON(a.stdout, made)
-	}
-	to := a.stdout
-	if made.File == stdio {
-		to = a.stderr
-	}
-	_, err := fmt.Fprintf(to, "wrote %s (%s), monitor %s of %s, a %s\n", made.File, humanize.Bytes(made.SizeBytes), made.Digest, made.Board, made.Target)
-	return err
 }
 
 // maxSourceBytes bounds each file that describes a board.

@@ -31,7 +31,7 @@ func newBuilder(a *app) *cobra.Command {
 		"compile kernels that jobs' owners wrote; their C may include any file that this builder's user can read, and those for cards may read files of the runner's user")
 	compilerFlag(c, &compiler)
 	atLeast(c, 1, "threads")
-	return a.service(c, flags.check, func(ctx context.Context) error {
+	return a.service(c, flags.site.check, func(ctx context.Context) error {
 		config, err := flags.config(a)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -239,15 +238,8 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	}
 	o.Check, o.Weights, o.Provenance = measure, weights, k.provenance(machine)
 	var manifest *aot.Manifest
-	var size int64
-	err = k.outputFile(output, func(file string) (err error) {
-		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, o); err != nil {
-			return err
-		}
-		info, err := os.Stat(file)
-		if err == nil {
-			size = info.Size()
-		}
+	size, err := k.outputFile(output, func(file string) (err error) {
+		manifest, err = k.compile(ctx, p, machine, tc, choices, file, o)
 		return err
 	})
 	if err != nil {
@@ -384,10 +376,15 @@ func learnFrom(p *program.Program, served bool) (workloads []string) {
 	if !served {
 		return []string{""}
 	}
+	return workloadDigests(p)
+}
+
+// workloadDigests returns the digests of a program's tasks.
+func workloadDigests(p *program.Program) (digests []string) {
 	for _, task := range p.Tasks {
-		workloads = append(workloads, task.Workload.Digest())
+		digests = append(digests, task.Workload.Digest())
 	}
-	return workloads
+	return digests
 }
 
 // learn returns a function that reads the records of a source that are useful for a target.

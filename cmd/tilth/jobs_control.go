@@ -54,11 +54,7 @@ func (a *app) control(c *cobra.Command, why string, change func(*client.Client, 
 			return err
 		}
 		row := newJobRow(j)
-		if asJSON {
-			return writeJSON(a.stdout, row)
-		}
-		_, err = fmt.Fprintf(a.stdout, "job %s: %s%s\n", row.Job, row.State, inBrackets(row.Reason))
-		return err
+		return printResult(a.stdout, asJSON, row, "job %s: %s%s\n", row.Job, row.State, inBrackets(row.Reason))
 	})
 }
 
@@ -98,11 +94,8 @@ lists them. A job that has ended is not retried.`,
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			return writeJSON(a.stdout, retryView{Job: id, Batches: append([]string{}, batches...)})
-		}
-		_, err = fmt.Fprintf(a.stdout, "job %s: %d batches are tried again\n", id, len(batches))
-		return err
+		view := retryView{Job: id, Batches: append([]string{}, batches...)}
+		return printResult(a.stdout, asJSON, view, "job %s: %d batches are tried again\n", id, len(batches))
 	})
 }
 

@@ -89,8 +89,6 @@ func seconds(s *float64) string {
 	return humanize.Seconds(*s)
 }
 
-func times(weight float64) string { return fmt.Sprintf("%gx", weight) }
-
 // ownerRow is an owner in a listing; a limit of 0 means none.
 type ownerRow struct {
 	Owner            string  `json:"owner"`

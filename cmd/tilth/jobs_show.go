@@ -216,7 +216,7 @@ func (v jobView) write(w io.Writer) error {
 		if t.BestSeconds != nil {
 			rate = humanize.GFLOPS(t.Flop, *t.BestSeconds)
 		}
-		table.Row(t.Task, times(t.Weight), seconds(t.BestSeconds), t.uncertainty, rate, t.ofLimit, strconv.Itoa(t.Trials),
+		table.Row(t.Task, fmt.Sprintf("%gx", t.Weight), seconds(t.BestSeconds), t.uncertainty, rate, t.ofLimit, strconv.Itoa(t.Trials),
 			strconv.Itoa(t.InFlight), strconv.Itoa(t.KnownTrials), humanize.Counts(t.Errors))
 	}
 	if err := errors.Join(table.Write(w), v.tally.WriteFailures(w)); err != nil {

@@ -64,7 +64,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	// The command never started: its name, arguments or flags were wrong.
-	fmt.Fprintf(a.stderr, "tilth: %s\n", usageMessage(called, err))
+	fmt.Fprintf(a.stderr, "tilth: %s (see '%s --help')\n", oneLine(err), called.CommandPath())
 	return exitUsage
 }
 
@@ -192,10 +192,6 @@ func newVersion(a *app) *cobra.Command {
 	}
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(context.Context, []string) error {
-		if asJSON {
-			return writeJSON(a.stdout, thisBuild())
-		}
-		_, err := io.WriteString(a.stdout, thisBuild().String()+"\n")
-		return err
+		return printResult(a.stdout, asJSON, thisBuild(), "%s\n", thisBuild())
 	})
 }

@@ -98,9 +98,6 @@ func writeModel(a *app, name string, o modelzoo.Options, output string, asJSON b
 // modelServerName is the hidden command of a tuner's child processes.
 const modelServerName = "read-model"
 
-// modelServer returns the name and arguments of such a process.
-func modelServer() []string { return []string{"tilth", modelServerName} }
-
 // newModelServer returns the command that reads the model ordered on standard input.
 func newModelServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner", Hidden: true, Args: cobra.NoArgs}

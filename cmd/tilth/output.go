@@ -56,6 +56,15 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
+// printResult writes a result as JSON or as formatted text.
+func printResult(w io.Writer, asJSON bool, v any, format string, args ...any) error {
+	if asJSON {
+		return writeJSON(w, v)
+	}
+	_, err := fmt.Fprintf(w, format, args...)
+	return err
+}
+
 // list writes rows as JSON or as a table.
 func list[T any](w io.Writer, asJSON bool, rows []T, table *humanize.Table, row func(T) []string) error {
 	if asJSON {

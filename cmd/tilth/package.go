@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -102,33 +103,27 @@ func viewPackage(name, file string) (v packageView, err error) {
 }
 
 func (v packageView) print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s (%s), of model %s\ntarget: %s\n", v.Package, humanize.Bytes(v.SizeBytes), v.Model, v.Target)
-	if p := v.Provenance; p != nil && err == nil {
-		_, err = fmt.Fprintf(w, "device class: %s\nmodel's sha256: %s\nmade by: tilth %s (commit %s), %s, numerics %s\n",
+	var head strings.Builder
+	fmt.Fprintf(&head, "%s (%s), of model %s\ntarget: %s\n", v.Package, humanize.Bytes(v.SizeBytes), v.Model, v.Target)
+	if p := v.Provenance; p != nil {
+		fmt.Fprintf(&head, "device class: %s\nmodel's sha256: %s\nmade by: tilth %s (commit %s), %s, numerics %s\n",
 			p.DeviceClass, cmp.Or(p.ModelSHA256, "not known"), p.Tilth, cmp.Or(p.Commit, "not known"), v.Toolchain, p.Numerics)
 		for _, f := range p.ModelData {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "model's data: %q (%s), sha256 %s\n", f.Name, humanize.Bytes(f.Bytes), f.SHA256)
-			}
+			fmt.Fprintf(&head, "model's data: %q (%s), sha256 %s\n", f.Name, humanize.Bytes(f.Bytes), f.SHA256)
 		}
 	}
 	for _, l := range v.Libraries {
-		if err == nil {
-			_, err = fmt.Fprintf(w, "calls: %s\n", l)
-		}
+		fmt.Fprintf(&head, "calls: %s\n", l)
 	}
-	if v.C != nil && err == nil {
-		_, err = fmt.Fprintln(w, memoryText(v.C))
+	if v.C != nil {
+		fmt.Fprintln(&head, memoryText(v.C))
 	}
-	if err != nil {
+	if _, err := io.WriteString(w, head.String()); err != nil {
 		return err
 	}
 	table := humanize.NewTable("TASK", "WORKLOAD", "SCHEDULE", ">LATENCY", "CANDIDATE", "MEASURED")
 	for _, t := range v.Tasks {
-		latency, candidate, at := "-", "-", "-"
-		if t.Latency > 0 {
-			latency = humanize.Seconds(t.Latency)
-		}
+		candidate, at := humanize.Missing, humanize.Missing
 		if t.Record != nil {
 			candidate, at = humanize.Digest(t.Record.Candidate), t.Record.MeasuredAt
 		}
@@ -136,7 +131,7 @@ func (v packageView) print(w io.Writer) error {
 		if t.Kernel != nil {
 			origin += ", own kernel " + t.Kernel.Name
 		}
-		table.Row(t.Task, humanize.Digest(t.Workload), origin, latency, candidate, at)
+		table.Row(t.Task, humanize.Digest(t.Workload), origin, humanize.Seconds(t.Latency), candidate, at)
 	}
 	return table.Write(w)
 }

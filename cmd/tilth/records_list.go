@@ -52,26 +52,20 @@ func newRecordsList(a *app) *cobra.Command {
 		}
 		table := humanize.NewTable("WORKLOAD", "CANDIDATE", ">LATENCY", "ERROR", "MEASURED", "DEVICE", "TARGET").Times("MEASURED").Errors("ERROR")
 		return list(a.stdout, asJSON, rows, table, func(r recordRow) []string {
-			latency := humanize.Missing
-			if r.LatencySeconds != nil {
-				latency = humanize.Seconds(*r.LatencySeconds)
+			return []string{
+				humanize.Digest(r.Workload), humanize.Digest(r.Candidate), seconds(r.LatencySeconds), r.Error, humanize.Instant(r.At), r.Device, r.Target,
 			}
-			return []string{humanize.Digest(r.Workload), humanize.Digest(r.Candidate), latency, r.Error, humanize.Instant(r.At), r.Device, r.Target}
 		})
 	})
 }
 
 func newRecordRow(r *tilthv1.Record) recordRow {
 	m := r.GetMeasurement()
-	row := recordRow{
-		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), Candidate: m.GetCandidate().GetDigest(),
+	return recordRow{
+		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), Candidate: m.GetCandidate().GetDigest(), LatencySeconds: positive(m.GetLatencySeconds()),
 		Error: wire.ErrorClass(m.GetError()), Message: m.GetMessage(), Device: m.GetDevice(),
 		At: m.GetAt().AsTime(), Job: r.GetJobId(),
 	}
-	if latency := m.GetLatencySeconds(); latency > 0 {
-		row.LatencySeconds = &latency
-	}
-	return row
 }
 
 // bestRow is a best record in a listing.

@@ -143,9 +143,7 @@ func (s *syncCommand) filter() (storesync.Filter, error) {
 		if err != nil {
 			return f, err
 		}
-		for _, task := range p.Tasks {
-			f.Workloads = append(f.Workloads, task.Workload.Digest())
-		}
+		f.Workloads = append(f.Workloads, workloadDigests(p)...)
 	}
 	slices.Sort(f.Workloads)
 	f.Workloads = slices.Compact(f.Workloads)

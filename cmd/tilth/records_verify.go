@@ -39,12 +39,17 @@ func newRecordsVerify(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		report, err := bolt.Verify(ctx, path)
-		if err != nil {
-			return err
-		}
-		return errors.Join(showReport(a.stdout, path, report), report.Failure(path))
+		return a.verifyRecords(ctx, path)
 	})
+}
+
+// verifyRecords checks a records file and prints the report.
+func (a *app) verifyRecords(ctx context.Context, path string) error {
+	report, err := bolt.Verify(ctx, path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(showReport(a.stdout, path, report), report.Failure(path))
 }
 
 // showReport prints the report of a records file check.

@@ -187,9 +187,6 @@ func (r *runCommand) farmResult(path string, job *tilthv1.Job) (runResult, error
 // runServerName is the hidden command of a runner's child processes.
 const runServerName = "run-packages"
 
-// runServer returns the name and arguments of such a process.
-func runServer() []string { return []string{"tilth", runServerName} }
-
 // newRunServer returns the command that runs the packages requested on standard input.
 func newRunServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true, Args: cobra.NoArgs}

@@ -86,7 +86,7 @@ func newRunner(a *app) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("board", "threads")
 	box.add(c)
 	updates.add(c)
-	check := func() error { return cmp.Or(flags.check(), emulator.check(), updates.check()) }
+	check := func() error { return cmp.Or(flags.site.check(), emulator.check(), updates.check()) }
 	return a.service(c, check, func(ctx context.Context) (err error) {
 		if name, err = board.target(name); err != nil {
 			return err
@@ -126,7 +126,7 @@ func newRunner(a *app) *cobra.Command {
 		}
 		var execute []string
 		if !elsewhere && aot.Loads {
-			execute = runServer()
+			execute = []string{"tilth", runServerName}
 		}
 		return updates.run(ctx, farm.RunnerConfig{
 			AgentConfig: config, Targets: targets, Emulator: emulator.command, Labels: labels, Meter: gauge, Calibrate: calibrate, Execute: execute,

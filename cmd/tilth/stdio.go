@@ -107,29 +107,38 @@ func (a *app) inputFile(path string) (file string, done func(), err error) {
 	return f.Name(), done, nil
 }
 
-// outputFile writes a file that needs more than one pass, and copies it to standard output if requested.
-func (a *app) outputFile(path string, write func(file string) error) error {
+// outputFile writes a file that needs more than one pass, and copies it to standard output if requested. It returns
+// the file's size.
+func (a *app) outputFile(path string, write func(file string) error) (size int64, err error) {
 	if path != stdio {
-		return write(path)
+		if err := write(path); err != nil {
+			return 0, err
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
 	}
 	dir, err := os.MkdirTemp("", "tilth-stdout-")
 	if err != nil {
-		return fmt.Errorf("write standard output: %w", err)
+		return 0, fmt.Errorf("write standard output: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	file := dir + "/out"
 	if err := write(file); err != nil {
-		return err
+		return 0, err
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return fmt.Errorf("write standard output: %w", err)
+		return 0, fmt.Errorf("write standard output: %w", err)
 	}
 	defer f.Close()
-	return a.writeStdout(func(w io.Writer) error {
-		_, err := io.Copy(w, f)
+	err = a.writeStdout(func(w io.Writer) (err error) {
+		size, err = io.Copy(w, f)
 		return err
 	})
+	return size, err
 }
 
 // onlyOutput rejects other output that would mix with a file on standard output.

@@ -144,21 +144,13 @@ func newTrackerVerify(a *app) *cobra.Command {
 		if errors.Is(err, fs.ErrNotExist) {
 			return err // not a tracker's folder
 		}
-		return errors.Join(err, a.verifyRecords(ctx, filepath.Join(dir, recordsName)))
+		path := filepath.Join(dir, recordsName)
+		broken := a.verifyRecords(ctx, path)
+		if errors.Is(broken, records.ErrLocked) {
+			_, broken = fmt.Fprintf(a.stdout, "%s: not checked, a tracker has it: verify a backup of it\n", path)
+		}
+		return errors.Join(err, broken)
 	})
-}
-
-// verifyRecords checks a records file, unless a tracker holds it.
-func (a *app) verifyRecords(ctx context.Context, path string) error {
-	report, err := bolt.Verify(ctx, path)
-	if errors.Is(err, records.ErrLocked) {
-		_, err = fmt.Fprintf(a.stdout, "%s: not checked, a tracker has it: verify a backup of it\n", path)
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(showReport(a.stdout, path, report), report.Failure(path))
 }
 
 func (a *app) verifyArtifacts(ctx context.Context, dir, address string) error {

@@ -27,7 +27,7 @@ func newTuner(a *app) *cobra.Command {
 	flags.add(c)
 	model.add(c)
 	box.add(c)
-	return a.service(c, flags.check, func(ctx context.Context) error {
+	return a.service(c, flags.site.check, func(ctx context.Context) error {
 		config, err := flags.config(a)
 		if err != nil {
 			return err
@@ -37,6 +37,6 @@ func newTuner(a *app) *cobra.Command {
 			return err
 		}
 		config.Logger.Info("tuner starts", "tracker", config.Tracker, "cost_model", cmp.Or(model.file, "learnt from records"))
-		return farm.RunTuner(ctx, farm.TunerConfig{AgentConfig: config, Models: models, Read: modelServer(), Sandbox: box.mode})
+		return farm.RunTuner(ctx, farm.TunerConfig{AgentConfig: config, Models: models, Read: []string{"tilth", modelServerName}, Sandbox: box.mode})
 	})
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,21 +47,12 @@ func argumentsError(c *cobra.Command, args []string, err error) error {
 	}
 	given := "none"
 	if len(args) > 0 {
-		given = quoted(args)
+		given = strings.Trim(fmt.Sprintf("%q", args), "[]")
 	}
 	if wanted == "" {
 		return fmt.Errorf("'%s' takes no arguments, but was given %s", c.CommandPath(), given)
 	}
 	return fmt.Errorf("'%s' wants %s, but was given %s", c.CommandPath(), wanted, given)
-}
-
-// quoted returns arguments in quotes, because they may contain blanks.
-func quoted(args []string) string {
-	var words []string
-	for _, arg := range args {
-		words = append(words, strconv.Quote(arg))
-	}
-	return strings.Join(words, " ")
 }
 
 // flagsError reports missing or conflicting flags, or returns nil.
@@ -136,11 +126,6 @@ func flagNames(f *pflag.Flag) string {
 		return "--" + f.Name
 	}
 	return "-" + f.Shorthand + "/--" + f.Name
-}
-
-// usageMessage formats a usage error on one line.
-func usageMessage(c *cobra.Command, err error) string {
-	return fmt.Sprintf("%s (see '%s --help')", oneLine(err), c.CommandPath())
 }
 
 // unknownCommand returns the error for an unknown subcommand.
