@@ -14,11 +14,11 @@ proofs() {
 		conformance;4;^compiler/(backend/(gpu|gpusim|opencl)|op|frontend|onnx|lower|pass|conformance)/;make conformance OPENCL=32 SEED=$seed
 		fuzz-kernels;3;^compiler/(backend/(gpu|gpusim)|pass|lower|schedule)/;make fuzz-kernels PAIRS=144 SEED=$seed
 		python;2;^(python|proto|scripts/python);make check-python
-		lint;4;^(\.golangci|lab/tools/lint);scripts/lint.sh main
+		lint;4;^(\.golangci|lab/(deploy|docs|release|tools/lint)/);scripts/lint.sh main lab/deploy lab/release lab/docs
 		wire;4;^(proto/|buf|lab/tools/go);scripts/lint.sh wire
-		deploy;4;^(deploy|lab/deploy|docker-compose);scripts/lint.sh lab/deploy && make test-deploy
-		dist;2;^(lab/release|deploy/install|scripts/dist);scripts/lint.sh lab/release && (cd lab/release && go test ./...)
-		docs;1;^(docs|lab/docs|README|CONTRIBUTING|CHANGELOG);scripts/lint.sh lab/docs && (cd lab/docs && go test ./...) && make docs
+		deploy;4;^(deploy|lab/deploy|docker-compose);make test-deploy
+		dist;2;^(lab/release|deploy/install|scripts/dist);(cd lab/release && go test ./...)
+		docs;1;^(docs|lab/docs|README|CONTRIBUTING|CHANGELOG);(cd lab/docs && go test ./...) && make docs
 		arm;2;^(compiler/target|internal/sandbox)/;GOARCH=arm GOARM=7 CGO_ENABLED=0 go vet ./...
 		tutorials;10;^docs/tutorials/;make tutorials
 		bare;15;^compiler/(backend/board|boardmonitor)/;make test-bare

@@ -10,7 +10,11 @@ longest='/(tracker|cmd/tilth|records/postgres|records|runner|compiler/aot|record
 flags=() patterns=()
 for argument in "$@"; do
 	case "$argument" in
-	-race) export CGO_ENABLED=1 && flags+=("$argument") ;;
+	-race)
+		# By default, each process under the race detector sleeps for a second before it exits.
+		export CGO_ENABLED=1 GORACE="atexit_sleep_ms=50 ${GORACE:-}"
+		flags+=("$argument")
+		;;
 	./* | */*/*) patterns+=("$argument") ;;
 	*) flags+=("$argument") ;;
 	esac
