@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/runner/packagerun"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
@@ -46,6 +47,9 @@ type modelMeter struct {
 func (t *tuneCommand) measureModels(ctx context.Context, paths []string, m modelMeter, limit time.Duration) (list []progress.MeasuredModel, err error) {
 	if limit < minModelTime || len(t.kernels.list) > 0 || m.target.Objective != "" {
 		return nil, nil
+	}
+	if !t.quiet {
+		fmt.Fprintf(t.stderr, "comparing models with their default schedules, for up to %s\n", humanize.Clock(limit))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("compiling takes longer than %v", limit.Round(time.Second)))
 	defer cancel()
