@@ -178,9 +178,11 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		if bound.Err() != nil || there.Board != nil {
 			return s
 		}
+		logs.mute() // agents warn that the job no longer wants what they hold
 		m := modelMeter{machine, tc, o.Storage, recordsource.Of(f.Client).Best, lock, filepath.Join(cache, "objects"), f.Scratch()}
+		var err error
 		if s.Models, err = t.measureModels(bound, paths, m, time.Since(began)/modelShare); err != nil {
-			log.Warn("the speed-up of the models is not known", "error", err)
+			fmt.Fprintf(t.stderr, "the speed-up of the models is not known: %s\n", oneLine(err))
 		}
 		return s
 	}

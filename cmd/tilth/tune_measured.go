@@ -51,7 +51,7 @@ func (t *tuneCommand) measureModels(ctx context.Context, paths []string, m model
 	if !t.quiet {
 		fmt.Fprintf(t.stderr, "comparing models with their default schedules, for up to %s\n", humanize.Clock(limit))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("compiling takes longer than %v", limit.Round(time.Second)))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the %v for it are over", limit.Round(time.Second)))
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	err = t.objective.model.loadAll(paths, m.storage, func(path string, p *program.Program) error {
