@@ -116,41 +116,60 @@ func (r compareRow) cells() []string {
 
 // here times packages on this machine and returns seconds per execution by package.
 func (k *compareCommand) here(ctx context.Context, packages []string) (samples [][]float64, err error) {
-	models := make([]*aot.Model, len(packages))
-	var manifests []*aot.Manifest
-	defer func() {
-		for _, m := range models {
-			if m != nil {
-				err = errors.Join(err, m.Close())
-			}
-		}
-	}()
-	for i, path := range packages {
+	var files []string
+	for _, path := range packages {
 		file, done, err := k.inputFile(path)
 		if err != nil {
 			return nil, err
 		}
 		defer done()
-		if models[i], err = aot.Load(file); err != nil {
-			return nil, err
-		}
-		manifests = append(manifests, models[i].Manifest())
+		files = append(files, file)
 	}
-	extents, err := k.extents.of(manifests...)
+	models, err := loadToTime(files, k.extents)
 	if err != nil {
 		return nil, err
 	}
-	for i, m := range models {
-		if err := m.SetInputs(packagerun.RandomInputs(manifests[i], extents)); err != nil {
-			return nil, err
-		}
-	}
+	defer func() { err = errors.Join(err, closeModels(models)) }()
 	release, err := k.machine.time(ctx, k.farm.log.logger(k.stderr))
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	return packagerun.Turns(ctx, models, k.rounds, k.number)
+}
+
+// loadToTime loads packages and sets random inputs.
+func loadToTime(files []string, extents extentsFlag) (models []*aot.Model, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeModels(models))
+		}
+	}()
+	var manifests []*aot.Manifest
+	for _, file := range files {
+		m, err := aot.Load(file)
+		if err != nil {
+			return models, err
+		}
+		models, manifests = append(models, m), append(manifests, m.Manifest())
+	}
+	chosen, err := extents.of(manifests...)
+	if err != nil {
+		return models, err
+	}
+	for i, m := range models {
+		if err := m.SetInputs(packagerun.RandomInputs(manifests[i], chosen)); err != nil {
+			return models, err
+		}
+	}
+	return models, nil
+}
+
+func closeModels(models []*aot.Model) (err error) {
+	for _, m := range models {
+		err = errors.Join(err, m.Close())
+	}
+	return err
 }
 
 // onFarm times packages on one device of a farm.

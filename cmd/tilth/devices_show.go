@@ -172,40 +172,40 @@ func (r deviceRow) writeCalibration(w io.Writer) error {
 	return c.writeSurroundings(w)
 }
 
-func (c *calibrationRow) writeSurroundings(w io.Writer) error {
-	if len(c.Temperatures)+len(c.Clocks)+len(c.Throttling)+len(c.MemoryErrors)+len(c.Power) == 0 {
+func (r *calibrationRow) writeSurroundings(w io.Writer) error {
+	if len(r.Temperatures)+len(r.Clocks)+len(r.Throttling)+len(r.MemoryErrors)+len(r.Power) == 0 {
 		_, err := fmt.Fprintln(w, "the machine shows no temperatures and clocks")
 		return err
 	}
 	table := humanize.NewTable("SURROUNDINGS", ">NOW", "OF", "GOVERNOR")
-	for _, t := range c.Temperatures {
+	for _, t := range r.Temperatures {
 		table.Row(t.Sensor, fmt.Sprintf("%.1f °C", t.Celsius))
 	}
-	for _, k := range c.Clocks {
+	for _, k := range r.Clocks {
 		maxText := humanize.Missing
 		if k.Max > 0 {
 			maxText = fmt.Sprintf("%.2f GHz", k.Max/1e9)
 		}
 		table.Row(k.Domain, fmt.Sprintf("%.2f GHz", k.Hertz/1e9), maxText, cmp.Or(k.Governor, humanize.Missing))
 	}
-	for _, t := range c.Throttling {
+	for _, t := range r.Throttling {
 		table.Row(t.Source+" throttled", strconv.FormatUint(t.Events, 10))
 	}
-	for _, e := range c.MemoryErrors {
+	for _, e := range r.MemoryErrors {
 		table.Row(e.Memory+" memory errors corrected", strconv.FormatUint(e.Corrected, 10))
 		table.Row(e.Memory+" memory errors not corrected", strconv.FormatUint(e.Uncorrected, 10))
 	}
-	for _, p := range c.Power {
+	for _, p := range r.Power {
 		watts := humanize.Missing
 		if p.Watts > 0 {
 			watts = fmt.Sprintf("%.1f W", p.Watts)
 		}
 		table.Row("energy meter "+p.Meter, watts)
 	}
-	if err := table.Write(w); err != nil || len(c.Impairments) == 0 {
+	if err := table.Write(w); err != nil || len(r.Impairments) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "the device %s\n", strings.Join(c.Impairments, " and "))
+	_, err := fmt.Fprintf(w, "the device %s\n", strings.Join(r.Impairments, " and "))
 	return err
 }
 

@@ -12,21 +12,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // TestFarmContinuesAfterItsDiskWasFull fills the tracker's disk while a client tunes. The tracker stops and names the
 // file. Once there is space and it is started again, the job ends with every trial exactly once in the client's log.
 func TestFarmContinuesAfterItsDiskWasFull(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow: runs a farm of processes")
-	}
 	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
+	data := storetest.SmallDisk(t, 8<<20)
 	f := newFarmUnderTest(t)
-	data := filepath.Join(f.dir, "data")
-	mountSmallDisk(t, data)
+	f.more = map[string][]string{"tracker": {"--data", data}}
 	f.launchAll()
 	model := filepath.Join(f.dir, "mlp.onnx")
 	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
@@ -42,7 +40,9 @@ func TestFarmContinuesAfterItsDiskWasFull(t *testing.T) {
 
 	ballast := filepath.Join(data, "ballast")
 	fillDisk(t, ballast)
-	if err := f.running["tracker"].Wait(); err == nil {
+	tracker := f.running["tracker"]
+	defer context.AfterFunc(ctx, func() { _ = tracker.Process.Kill() })()
+	if err := tracker.Wait(); err == nil {
 		t.Error("the tracker ends without an error")
 	}
 	delete(f.running, "tracker")
@@ -66,27 +66,6 @@ func TestFarmContinuesAfterItsDiskWasFull(t *testing.T) {
 	if n := distinctTrials(t, log); n != budget {
 		t.Errorf("the log has %d distinct trials, want %d", n, budget)
 	}
-}
-
-// mountSmallDisk mounts a file system of eight megabytes.
-func mountSmallDisk(t *testing.T, dir string) {
-	t.Helper()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700")
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		t.Skip("only root may mount a small file system")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Processes of the farm may still have files open.
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // fillDisk writes a file until there is no space left.

@@ -114,22 +114,12 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := recordsPath(t.records)
+	file, cache, err := t.folders()
 	if err != nil {
 		return err
 	}
 	if err := t.readSeeds(file); err != nil {
 		return err
-	}
-	cache, err := cacheDir()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("create the folder of records: %w: name another file with --records", err)
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return fmt.Errorf("create the folder of caches: %w: set XDG_CACHE_HOME", err)
 	}
 	models, err := t.costModel.models(cache)
 	if err != nil {
@@ -173,15 +163,17 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	summary := func() progress.Summary {
+	summary := func(tally *progress.Tally) progress.Summary {
 		s := progress.Summary{Records: file, MachineWait: machineWait(lock)}
-		if bound.Err() != nil || there.Board != nil {
+		if tally.State != tilthv1.JobState_JOB_STATE_DONE || tally.BestSeconds() == 0 || there.Board != nil {
 			return s
 		}
 		logs.mute() // agents warn that the job no longer wants what they hold
-		m := modelMeter{machine, tc, o.Storage, recordsource.Of(f.Client).Best, lock, filepath.Join(cache, "objects"), f.Scratch()}
-		var err error
-		if s.Models, err = t.measureModels(bound, paths, m, time.Since(began)/modelShare); err != nil {
+		compared, err := t.compareModels(bound, paths, modelComparison{
+			target: machine, toolchain: tc, storage: o.Storage, lookup: recordsource.Of(f.Client).Best, lock: lock,
+			objects: filepath.Join(cache, "objects"), scratch: f.Scratch(),
+		}, time.Since(began)/compareShare)
+		if s.Models = compared; err != nil {
 			fmt.Fprintf(t.stderr, "the speed-up of the models is not known: %s\n", oneLine(err))
 		}
 		return s
@@ -195,6 +187,23 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	}
 	t.printNext(ctx, paths, device)
 	return nil
+}
+
+// folders returns the records file and the folder of caches, and makes missing folders.
+func (t *tuneCommand) folders() (file, cache string, err error) {
+	if file, err = recordsPath(t.records); err != nil {
+		return "", "", err
+	}
+	if cache, err = cacheDir(); err != nil {
+		return "", "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", "", fmt.Errorf("create the folder of records: %w: name another file with --records", err)
+	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return "", "", fmt.Errorf("create the folder of caches: %w: set XDG_CACHE_HOME", err)
+	}
+	return file, cache, nil
 }
 
 // machineWait returns how long and for whom a lock was waited for, or nil.
@@ -312,7 +321,7 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err != nil {
 		return t.wait.hint(err)
 	}
-	if err := t.follow(ctx, ctx, c, j, logs, func() progress.Summary { return progress.Summary{Tracker: t.tracker.addr} }); err != nil {
+	if err := t.follow(ctx, ctx, c, j, logs, func(*progress.Tally) progress.Summary { return progress.Summary{Tracker: t.tracker.addr} }); err != nil {
 		return err
 	}
 	t.printNext(ctx, paths, j.GetSpec())
@@ -350,7 +359,7 @@ func (t *tuneCommand) printNext(ctx context.Context, paths []string, spec *tilth
 }
 
 // follow shows the job until it ends, and ends it when ctx ends. bound ends earlier if the farm fails.
-func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where func() progress.Summary) error {
+func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where func(*progress.Tally) progress.Summary) error {
 	t.kernels.warn(ctx, t.stderr, j.GetSpec())
 	if !t.quiet {
 		t.printSeeds(t.app, j.GetSpec())
@@ -368,7 +377,7 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	if err := errors.Join(err, parting(w.close())); err != nil {
 		return err
 	}
-	return w.finish(t.app, t.asJSON, where())
+	return w.finish(t.app, t.asJSON, where(w.tally))
 }
 
 // abandon handles a job that cannot be followed any more, for example because its log is not writable. A

@@ -92,7 +92,7 @@ func (e *Float) DType() array.DType { return e.Type }
 func (e *Load) DType() array.DType { return e.Tensor.DType }
 
 // DType returns Bool for comparisons and the operands' type otherwise.
-func (e *Binary) DType() array.DType { return e.dtype }
+func (n *Binary) DType() array.DType { return n.dtype }
 
 // DType returns the operand's type; Bool for the tests IsNaN and IsInf.
 func (e *Unary) DType() array.DType { return e.dtype }

@@ -79,7 +79,7 @@ type Local struct {
 }
 
 // Scratch returns a folder for temporary files, which exists until Stop or the next farm after a crash.
-func (f *Local) Scratch() string { return f.scratch.dir }
+func (l *Local) Scratch() string { return l.scratch.dir }
 
 // StartLocal starts the services. It cancels jobs in the records file that a killed process left open, and
 // returns an error if jobs of another farm are open there.

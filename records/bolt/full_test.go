@@ -3,7 +3,6 @@ package bolt_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,7 +67,7 @@ func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 		place func(t *testing.T) (dir, limit string)
 		cause string
 	}{
-		"file system": {func(t *testing.T) (string, string) { return smallDisk(t), "" }, "no space left on device"},
+		"file system": {func(t *testing.T) (string, string) { return storetest.SmallDisk(t, fillDiskBytes), "" }, "no space left on device"},
 		"file size": {func(t *testing.T) (string, string) {
 			return t.TempDir(), strconv.Itoa(fillDiskBytes)
 		}, "file too large"},
@@ -119,23 +118,4 @@ func fill(t *testing.T, path, limit string) (acknowledged int, failures []string
 		}
 	}
 	return acknowledged, failures
-}
-
-// smallDisk mounts a one-megabyte file system.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.Itoa(fillDiskBytes))
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		t.Skip("only root may mount a small file system; the limit on the size of files stands in for it")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }

@@ -27,6 +27,7 @@ type stateCollector struct {
 	waiting                               *prometheus.Desc
 }
 
+// desc describes a metric of the tracker.
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
 }

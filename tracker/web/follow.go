@@ -204,17 +204,20 @@ func (p point) improves() bool { return p.latency > 0 && p.latency == p.best }
 // everyOtherPoint keeps improvements and every other of the remaining points. If improvements alone are too many, it
 // drops every other of all.
 func everyOtherPoint(all []point) []point {
-	others := 0
-	all = slices.DeleteFunc(all, func(p point) bool {
+	n, others := 0, 0
+	for _, p := range all {
 		if !p.improves() {
-			others++
+			if others++; others%2 == 1 {
+				continue
+			}
 		}
-		return !p.improves() && others%2 == 1
-	})
-	if len(all) > maxPoints*3/4 {
-		return everyOther(all)
+		all[n] = p
+		n++
 	}
-	return all
+	if n > maxPoints*3/4 {
+		return everyOther(all[:n])
+	}
+	return all[:n]
 }
 
 // everyOther keeps every other element and the last one, in place.

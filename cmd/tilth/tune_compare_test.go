@@ -15,8 +15,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestModelsAreMeasuredAfterTuning measures a model without records: both packages have the default schedules.
-func TestModelsAreMeasuredAfterTuning(t *testing.T) {
+// TestModelsAreComparedAfterTuning compares a model without records: both packages have the default schedules.
+func TestModelsAreComparedAfterTuning(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "mlp.onnx")
 	if status := run([]string{"model", "mlp", "-o", model}, nil, io.Discard, t.Output()); status != 0 {
 		t.Fatalf("writing the model ends with %d", status)
@@ -32,24 +32,24 @@ func TestModelsAreMeasuredAfterTuning(t *testing.T) {
 	none := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
 		return nil, nil
 	}
-	meter := modelMeter{target: machine, toolchain: tc, lookup: none, lock: lock, objects: toolchaintest.Cache(t, "objects"), scratch: t.TempDir()}
+	with := modelComparison{target: machine, toolchain: tc, lookup: none, lock: lock, objects: toolchaintest.Cache(t, "objects"), scratch: t.TempDir()}
 	command := &tuneCommand{app: &app{stderr: t.Output()}}
 	command.numerics.level = schedule.Default
-	measured, err := command.measureModels(t.Context(), []string{model}, meter, time.Minute)
+	measured, err := command.compareModels(t.Context(), []string{model}, with, time.Minute)
 	if err != nil || len(measured) != 1 {
 		t.Fatalf("measured %v: %v", measured, err)
 	}
 	if m := measured[0]; m.Model != "mlp" || m.UntunedSeconds <= 0 || m.TunedSeconds <= 0 || m.Ratio <= 0 || m.Verdict == stats.TooFewRounds {
 		t.Errorf("measured %+v", m)
 	}
-	if measured, err := command.measureModels(t.Context(), []string{model}, meter, minModelTime-1); err != nil || measured != nil {
+	if measured, err := command.compareModels(t.Context(), []string{model}, with, minCompareTime-1); err != nil || measured != nil {
 		t.Errorf("after a short job: %v, %v", measured, err)
 	}
 	lost := errors.New("the records are gone")
-	meter.lookup = func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
+	with.lookup = func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
 		return nil, lost
 	}
-	if measured, err := command.measureModels(t.Context(), []string{model}, meter, time.Minute); !errors.Is(err, lost) {
+	if measured, err := command.compareModels(t.Context(), []string{model}, with, time.Minute); !errors.Is(err, lost) {
 		t.Errorf("without records: %v, %v", measured, err)
 	}
 }
