@@ -321,8 +321,10 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 	log := k.log.logger(k.stderr)
 	from := func(sources bestschedule.Sources, records storesync.Catalogue) (choices []aot.Choice, err error) {
 		sources.MaxBytes = int64(k.source.size)
+		refused := map[string]string{}
+		sources.Refused = func(task program.Task, reason string) { refused[task.Workload.Digest()] = reason }
 		if choices, err = bestschedule.Choose(ctx, p, t, k.numerics.level, sources, log); err == nil {
-			k.why, err = explainUntuned(ctx, p.Tasks, choices, t, records)
+			k.why, err = explainUntuned(ctx, p.Tasks, choices, t, records, refused)
 		}
 		return choices, err
 	}

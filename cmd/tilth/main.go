@@ -33,7 +33,9 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	exitSignal = 128
+	// exitUndecided is the exit status of a test that needs more time.
+	exitUndecided = 3
+	exitSignal    = 128
 )
 
 // run runs the program and returns the exit status.
@@ -56,6 +58,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		var usage *usageError
 		if errors.As(err, &usage) || errors.Is(err, target.ErrThreads) {
 			return exitUsage
+		}
+		if errors.As(err, new(*undecidedError)) {
+			return exitUndecided
 		}
 		var later *laterError
 		if errors.As(err, &later) {

@@ -85,7 +85,7 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
 	)
 	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a),
-		newCompare(a), newCheck(a), newPackage(a), newRecords(a), newKernels(a), newTargets(a), newDoctor(a))
+		newCompare(a), newGuard(a), newCheck(a), newPackage(a), newRecords(a), newKernels(a), newTargets(a), newDoctor(a))
 	add(root, groupFarm, newJobs(a), newDevices(a), newBoard(a))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newRunServer(a), newModelServer(a), newSign(a), newVerify(a), newVersion(a))

@@ -74,8 +74,9 @@ func untuned(tasks []program.Task, choices []aot.Choice, reasons map[string]stri
 	return list
 }
 
-// explainUntuned maps the workload digests of tasks without a record to the reasons. source may be nil.
-func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Choice, t *target.Target, source storesync.Catalogue) (map[string]string, error) {
+// explainUntuned maps the workload digests of tasks without a usable record to the reasons. refused holds those for
+// which records were refused, by workload digest. source may be nil.
+func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Choice, t *target.Target, source storesync.Catalogue, refused map[string]string) (map[string]string, error) {
 	reasons := map[string]string{}
 	for k, task := range tasks {
 		if choices[k].Origin != bestschedule.FromRecord {
@@ -85,27 +86,23 @@ func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Cho
 	if source == nil || len(reasons) == 0 {
 		return reasons, nil
 	}
-	others, after := map[string][]string{}, ""
+	others := map[string][]string{}
 	filter := storesync.Filter{Workloads: slices.Sorted(maps.Keys(reasons))}
-	for range maxRecordPages {
-		page, next, err := source.Groups(ctx, filter, after)
-		if err != nil {
-			return nil, fmt.Errorf("looking for records of other targets: %w", err)
-		}
-		for _, g := range page {
-			fingerprint, _ := records.SplitTarget(g.Target)
-			others[g.Workload] = append(others[g.Workload], t.Difference(fingerprint))
-		}
-		if after = next; after == "" {
-			break
-		}
+	err := eachGroup(ctx, source, filter, func(g storesync.Summary) {
+		fingerprint, _ := records.SplitTarget(g.Target)
+		others[g.Workload] = append(others[g.Workload], t.Difference(fingerprint))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for records of other targets: %w", err)
 	}
 	for digest, differences := range others {
 		slices.Sort(differences)
 		list := slices.Compact(differences)
 		switch {
+		case refused[digest] != "":
+			reasons[digest] = "record not used: " + refused[digest]
 		case list[0] == "":
-			reasons[digest] = "no usable record (all failed, or refused: see the warnings and --numerics)"
+			reasons[digest] = "no correct record (all trials failed, or need another level of --numerics)"
 		case len(list) > maxUntuned:
 			reasons[digest] = fmt.Sprintf("records only for %s, and %d more", strings.Join(list[:maxUntuned], ", for "), len(list)-maxUntuned)
 		default:
@@ -113,4 +110,22 @@ func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Cho
 		}
 	}
 	return reasons, nil
+}
+
+// eachGroup calls visit for the groups of a source, up to maxRecordPages pages of them.
+func eachGroup(ctx context.Context, source storesync.Catalogue, filter storesync.Filter, visit func(storesync.Summary)) error {
+	after := ""
+	for range maxRecordPages {
+		page, next, err := source.Groups(ctx, filter, after)
+		if err != nil {
+			return err
+		}
+		for _, g := range page {
+			visit(g)
+		}
+		if after = next; after == "" {
+			break
+		}
+	}
+	return nil
 }

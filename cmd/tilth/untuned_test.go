@@ -46,7 +46,7 @@ func TestUntunedTasksHaveReasons(t *testing.T) {
 		return w.Digest()
 	}
 	add(kerneltest.Product(t, 8, 8, 8))
-	elsewhere, failed := add(kerneltest.Product(t, 8, 8, 16)), add(kerneltest.Product(t, 8, 16, 8))
+	elsewhere, failed, refused := add(kerneltest.Product(t, 8, 8, 16)), add(kerneltest.Product(t, 8, 16, 8)), add(kerneltest.Product(t, 16, 8, 8))
 	for n := range int64(8) {
 		add(kerneltest.Product(t, 8, 8, 32+n))
 	}
@@ -55,22 +55,23 @@ func TestUntunedTasksHaveReasons(t *testing.T) {
 	source := catalogue{
 		{Target: machine.WithThreads(1).Fingerprint(), Workload: elsewhere}, {Target: machine.WithToolchain("gcc-12.2.0").Fingerprint(), Workload: elsewhere},
 		{Target: machine.WithThreads(16).WithToolchain("gcc-12.2.0").Fingerprint(), Workload: elsewhere}, {Target: "another", Workload: elsewhere},
-		{Target: machine.Fingerprint(), Workload: failed}, {Target: "another", Workload: failed},
+		{Target: machine.Fingerprint(), Workload: failed}, {Target: "another", Workload: failed}, {Target: machine.Fingerprint(), Workload: refused},
 	}
-	reasons, err := explainUntuned(t.Context(), tasks, choices, machine, source)
+	reasons, err := explainUntuned(t.Context(), tasks, choices, machine, source, map[string]string{refused: "it does not replay"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = "records only for 1 thread, for 16 threads with gcc-12.2.0, for gcc-12.2.0, for target another: 1 (task 1); " +
-		"no usable record (all failed, or refused: see the warnings and --numerics): 1 (task 2); " +
-		"no record: 8 (task 3, task 4, task 5, task 6, task 7, and 3 more)"
+		"no correct record (all trials failed, or need another level of --numerics): 1 (task 2); " +
+		"record not used: it does not replay: 1 (task 3); " +
+		"no record: 8 (task 4, task 5, task 6, task 7, task 8, and 3 more)"
 	if got := untuned(tasks, choices, reasons).String(); got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 	for k, task := range tasks {
 		reasons[task.Workload.Digest()] = fmt.Sprintf("reason %d", k)
 	}
-	if list := untuned(tasks, choices, reasons); len(list) != maxUntuned || list[maxUntuned-1].Reason != "other reasons" || list[maxUntuned-1].Count != 6 {
+	if list := untuned(tasks, choices, reasons); len(list) != maxUntuned || list[maxUntuned-1].Reason != "other reasons" || list[maxUntuned-1].Count != 7 {
 		t.Errorf("of many reasons, %v are listed", list)
 	}
 }

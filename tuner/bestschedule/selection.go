@@ -49,6 +49,8 @@ type Sources struct {
 	Learn Learn
 	// Confirm is called for each record before it is used.
 	Confirm Confirm
+	// Refused, if not nil, is called for each record that cannot be used, with the reason.
+	Refused func(task program.Task, reason string)
 	// Own reports whether a hand-written kernel from a record may be used; nil allows none.
 	Own func(*userkernel.Kernel) bool
 	// MaxBytes is the size of the package that algorithms may use for larger weights; 0 means any.
@@ -193,28 +195,33 @@ func (c *chooser) recorded(ctx context.Context, task program.Task, r *tilthv1.Re
 	m := r.GetMeasurement()
 	s, err := schedule.Replay(task.Workload, m.GetCandidate().GetTrace())
 	if err == nil && s.Numerics() > numerics {
-		err = fmt.Errorf("its schedule needs numerics %v, not %v", s.Numerics(), numerics)
-	}
-	if err == nil && c.forbids(s) {
-		c.log.Warn("ignoring a record with a hand-written kernel: --kernels allows the kernel of a folder, --own-kernels all",
-			"task", task.Name, "kernel", s.Own.Kernel.Label())
-		return nil, nil
+		return c.refuse(task, fmt.Sprintf("it needs numerics %v, not %v", s.Numerics(), numerics))
 	}
 	if err != nil {
-		c.log.Warn("record does not replay, doing without", "task", task.Name, "error", err)
-		return nil, nil
+		return c.refuse(task, "its schedule does not replay: "+err.Error())
+	}
+	if c.forbids(s) {
+		return c.refuse(task, fmt.Sprintf("it is the hand-written kernel %s: --kernels allows the kernel of a folder, --own-kernels all", s.Own.Kernel.Label()))
 	}
 	seconds, refused, err := c.confirmed(ctx, task, r, s, numerics)
 	if err != nil {
 		return nil, err
 	}
 	if refused != "" {
-		c.log.Warn("record is not confirmed, doing without", "task", task.Name, "reason", refused)
-		return nil, nil
+		return c.refuse(task, "it is not confirmed: "+refused)
 	}
 	choice := aot.Choice{Origin: FromRecord, LatencySeconds: cmp.Or(seconds, m.GetLatencySeconds()), RelativeError: m.GetRelativeError(), Record: origin(m)}
 	a := newAlternative(task, s, choice, choice.LatencySeconds)
 	return &a, nil
+}
+
+// refuse reports a record that cannot be used. There is no alternative then, which is no error.
+func (c *chooser) refuse(task program.Task, reason string) (*alternative, error) {
+	c.log.Warn("record not used", "task", task.Name, "reason", reason)
+	if c.Refused != nil {
+		c.Refused(task, reason)
+	}
+	return nil, nil
 }
 
 // origin identifies the record of a measurement.
