@@ -2,9 +2,14 @@ package records
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -135,7 +140,7 @@ const (
 	// fairSamples suffice for a measurement to replace one from a disturbed device.
 	fairSamples = 5
 	// maxLuck bounds how much slower than measured a candidate can really be. A repeated measurement that is slower
-	// still was disturbed between two undisturbed calibrations.
+	// still was disturbed between two undisturbed calibrations. It also bounds what a preference is worth.
 	maxLuck = 2
 )
 
@@ -146,13 +151,16 @@ const (
 // interval would guard against lucky samples, but noise only lengthens samples: on a busy machine even a good
 // candidate's interval extends far above its median. Finalists correct for luck: for one candidate, the measurement
 // with more samples counts, the later one if equal, so a best that is measured again may become slower. A disturbed
-// device never overrides an undisturbed measurement.
+// device never overrides an undisturbed measurement. A preference lasts until another candidate costs less.
 func Supersedes(m, best *tilthv1.Measurement) bool {
 	if best == nil {
 		return true
 	}
 	if m.GetCandidate().GetDigest() != best.GetCandidate().GetDigest() {
 		return Cost(m) < Cost(best)
+	}
+	if preferred, before := m.GetPreferredSeconds() > 0, best.GetPreferredSeconds() > 0; preferred != before {
+		return preferred
 	}
 	samples, had := len(m.GetSamplesSeconds()), len(best.GetSamplesSeconds())
 	if m.GetRemeasured() != "" || best.GetSuspected() != "" {
@@ -168,12 +176,30 @@ func Supersedes(m, best *tilthv1.Measurement) bool {
 }
 
 // Cost returns the quantity to minimize: joules if the measurement has them, which it does exactly on targets with an
-// energy objective, else seconds.
+// energy objective, else seconds, or less for a preferred candidate.
 func Cost(m *tilthv1.Measurement) float64 {
 	if joules := m.GetEnergyJoules(); joules > 0 {
 		return joules
 	}
-	return m.GetLatencySeconds()
+	return cmp.Or(m.GetPreferredSeconds(), m.GetLatencySeconds())
+}
+
+// maxReasonBytes bounds the reason of a preference.
+const maxReasonBytes = 1024
+
+// Prefer returns a record by which its candidate is preferred to another one of the same workload, which is faster
+// alone, for a reason. It returns false if the other one is so much faster that the preference cannot be right.
+func Prefer(r *tilthv1.Record, to *tilthv1.Measurement, at time.Time, reason string) (*tilthv1.Record, bool) {
+	preferred := proto.CloneOf(r)
+	m := preferred.GetMeasurement()
+	m.At, m.Remeasured, m.Suspected = timestamppb.New(at), Cut(reason, maxReasonBytes), ""
+	m.PreferredSeconds = math.Nextafter(min(m.GetLatencySeconds(), Cost(to)), 0)
+	return preferred, validPreference(m)
+}
+
+func validPreference(m *tilthv1.Measurement) bool {
+	preferred := m.GetPreferredSeconds()
+	return preferred == 0 || Verified(m) && preferred <= m.GetLatencySeconds() && preferred >= m.GetLatencySeconds()/maxLuck
 }
 
 // MeasuresEnergy reports whether a target's objective is energy, by the prefix of its fingerprint.

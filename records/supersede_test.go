@@ -24,6 +24,15 @@ func doubted(m *tilthv1.Measurement) *tilthv1.Measurement {
 	return m
 }
 
+// preferredTo marks a measurement as preferred to another one.
+func preferredTo(other, m *tilthv1.Measurement) *tilthv1.Measurement {
+	r, ok := records.Prefer(&tilthv1.Record{Measurement: m}, other, m.GetAt().AsTime(), "as fast within a model")
+	if !ok {
+		panic("the preference is not valid")
+	}
+	return r.GetMeasurement()
+}
+
 func times(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
 
 func TestSupersedes(t *testing.T) {
@@ -47,6 +56,10 @@ func TestSupersedes(t *testing.T) {
 		{"its own, shorter in peace", measured("a", 2, 1, times(5, 0.9)...), measured("a", 1, 1.5, long...), true},
 		{"its own, dropped in peace", measured("a", 2, 1, 0.9), measured("a", 1, 1.5, long...), false},
 		{"its own, shorter, of one in doubt", measured("a", 3, 1, times(5, 1.1)...), doubted(measured("a", 2, 1, long...)), true},
+		{"slower, but preferred", preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), measured("b", 1, 1, lone...), true},
+		{"its own, after it was preferred", measured("a", 3, 1, long...), preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), false},
+		{"faster than the one that another was preferred to", measured("c", 3, 1, times(10, 0.9)...), preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), true},
+		{"slower than that", measured("c", 3, 1, times(10, 1.05)...), preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), false},
 		{"another, slower, of one in doubt", measured("b", 3, 1, times(20, 1.1)...), doubted(measured("a", 2, 1, long...)), false},
 	} {
 		if got := records.Supersedes(c.m, c.best); got != c.want {

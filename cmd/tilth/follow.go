@@ -157,6 +157,7 @@ func (w *follower) close() error {
 
 // finish prints the result of the job, and returns an error if it failed. where completes the summary.
 func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
+	w.tally.AddModels(where.Models)
 	s := w.tally.Summary()
 	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
 	s.Records, s.Tracker, s.MachineWait, s.Models = where.Records, where.Tracker, where.MachineWait, where.Models

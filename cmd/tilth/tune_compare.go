@@ -1,25 +1,31 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/stats"
-	"github.com/tilth-dev/tilth/runner/packagerun"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
 	"github.com/tilth-dev/tilth/tuner/progress"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 const (
@@ -36,13 +42,13 @@ type modelComparison struct {
 	target    *target.Target
 	toolchain *toolchain.Toolchain
 	storage   array.Storage
-	lookup    bestschedule.Lookup
+	records   recordsource.Source
 	lock      *hostlock.Lock
 	// objects is the cache of compiled kernels, scratch a folder for the packages.
 	objects, scratch string
 }
 
-// compareModels times each model's packages without and with its records in turns: latencies of tasks, measured one by
+// compareModels times each model with default and with tuned schedules in turns: latencies of tasks, measured one by
 // one at different times, do not add up to that of the model. It gives up what takes longer than limit.
 func (t *tuneCommand) compareModels(ctx context.Context, paths []string, c modelComparison, limit time.Duration) (list []progress.MeasuredModel, err error) {
 	if limit < minCompareTime || len(t.kernels.list) > 0 || c.target.Objective != "" {
@@ -53,66 +59,171 @@ func (t *tuneCommand) compareModels(ctx context.Context, paths []string, c model
 	}
 	deadline := time.Now().Add(limit)
 	err = t.objective.model.loadAll(paths, c.storage, func(path string, p *program.Program) error {
-		end := time.Now().Add(time.Until(deadline) / time.Duration(len(paths)-len(list)))
-		untuned, tuned, err := t.compareModel(ctx, p, c, end)
+		left := time.Until(deadline) / time.Duration(len(paths)-len(list))
+		m, err := t.compareModel(ctx, modelName(path), p, c, left)
 		if err != nil {
 			return fmt.Errorf("comparing %s with its default schedules: %w", path, err)
 		}
-		paired := stats.PairedRatio(untuned, tuned)
-		list = append(list, progress.MeasuredModel{
-			Model: modelName(path), UntunedSeconds: stats.Of(untuned).Median, TunedSeconds: stats.Of(tuned).Median,
-			Paired: paired, Verdict: paired.Verdict(),
-		})
+		list = append(list, m)
 		return nil
 	})
 	return list, err
 }
 
-// compareModel returns the times in seconds of a model's packages with default and with tuned schedules.
-func (t *tuneCommand) compareModel(ctx context.Context, p *program.Program, c modelComparison, end time.Time) (untuned, tuned []float64, err error) {
-	limited, cancel := context.WithDeadlineCause(ctx, end, errors.New("there is no time left for it"))
+// compareModel first times the kernels of both packages within the model. Tasks whose tuned schedule is not faster
+// there keep the default one. The rest of the time goes to whole executions.
+func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.Program, c modelComparison, limit time.Duration) (progress.MeasuredModel, error) {
+	m, began := progress.MeasuredModel{Model: name}, time.Now()
+	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(limit), errors.New("there is no time left for it"))
 	defer cancel()
-	var files []string
-	for _, from := range []bestschedule.Sources{{}, {Lookup: c.lookup}} {
-		file := filepath.Join(c.scratch, fmt.Sprintf("model-%d.tar", len(files)))
-		if err := t.compileFor(limited, p, c, from, file); err != nil {
-			return nil, nil, err
-		}
-		defer os.Remove(file)
-		files = append(files, file)
+	files := []string{filepath.Join(c.scratch, "untuned.tar"), filepath.Join(c.scratch, "tuned.tar")}
+	defaults, err := t.compileFor(ctx, p, c, bestschedule.Sources{}, files[0])
+	if err != nil {
+		return m, err
 	}
+	defer os.Remove(files[0])
+	tuned, err := t.compileFor(ctx, p, c, bestschedule.Sources{Lookup: c.records.Best}, files[1])
+	if err != nil {
+		return m, err
+	}
+	defer os.Remove(files[1])
+	calls, err := c.inTurns(ctx, files, began.Add(limit/2), func(m *aot.Model) ([]float64, error) { return m.Profile() })
+	if err != nil {
+		return m, err
+	}
+	m.Tasks = measuredTasks(p, calls)
+	kept, err := t.keepDefaults(ctx, name, p, c, defaults, tuned, m.Tasks)
+	if err == nil && kept > 0 {
+		_, err = t.compileFor(ctx, p, c, bestschedule.Sources{Lookup: c.records.Best}, files[1])
+	}
+	if err != nil {
+		return m, err
+	}
+	whole, err := c.inTurns(ctx, files, began.Add(limit), func(m *aot.Model) ([]float64, error) { return m.Time(ctx, 1, 1) })
+	if err != nil {
+		return m, err
+	}
+	untuned, best := slices.Concat(whole[0]...), slices.Concat(whole[1]...)
+	m.UntunedSeconds, m.TunedSeconds, m.Paired = stats.Of(untuned).Median, stats.Of(best).Median, stats.PairedRatio(untuned, best)
+	m.Verdict = m.Paired.Verdict()
+	return m, nil
+}
+
+// inTurns loads packages and executes them in turns until end, with this machine to themselves. It returns the results
+// of execute by package and turn.
+func (c *modelComparison) inTurns(ctx context.Context, files []string, end time.Time, execute func(*aot.Model) ([]float64, error)) (results [2][][]float64, err error) {
 	models, err := loadToTime(files, extentsFlag{})
 	if err != nil {
-		return nil, nil, err
+		return results, err
 	}
 	defer func() { err = errors.Join(err, closeModels(models)) }()
-	release, err := c.lock.Time(limited)
+	release, err := c.lock.Time(ctx)
 	if err != nil {
-		return nil, nil, err
+		return results, err
 	}
 	defer release()
 	for turn := 0; turn < minCompareTurns || turn < maxCompareTurns && time.Now().Before(end); turn++ {
-		seconds, err := packagerun.Turns(ctx, models, 1, 1)
-		if err != nil {
-			return nil, nil, err
+		for k, m := range models {
+			if ctx.Err() != nil {
+				return results, context.Cause(ctx)
+			}
+			seconds, err := execute(m)
+			if err != nil {
+				return results, err
+			}
+			results[k] = append(results[k], seconds)
 		}
-		untuned, tuned = append(untuned, seconds[0]...), append(tuned, seconds[1]...)
 	}
-	return untuned, tuned, nil
+	return results, nil
 }
 
-// compileFor compiles a model with the schedules of some sources.
-func (t *tuneCommand) compileFor(ctx context.Context, p *program.Program, c modelComparison, from bestschedule.Sources, output string) error {
+// measuredTasks returns the latency of each task within the model, given the seconds of its calls by package and turn.
+func measuredTasks(p *program.Program, calls [2][][]float64) []progress.MeasuredTask {
+	list := make([]progress.MeasuredTask, len(p.Tasks))
+	for k, task := range p.Tasks {
+		var seconds [2][]float64
+		for i := range seconds {
+			for _, turn := range calls[i] {
+				sum, n := 0.0, 0
+				for call, took := range turn {
+					if p.Calls[call].Task == k && took >= 0 {
+						sum, n = sum+took, n+1
+					}
+				}
+				seconds[i] = append(seconds[i], sum/max(1, float64(n)))
+			}
+		}
+		list[k] = progress.MeasuredTask{
+			Task: task.Name, Workload: task.Workload.Digest(), UntunedSeconds: stats.Of(seconds[0]).Median, TunedSeconds: stats.Of(seconds[1]).Median,
+			Paired: stats.PairedRatio(seconds[0], seconds[1]),
+		}
+	}
+	return list
+}
+
+// keepDefaults records that the default schedules of tasks are preferred to tuned ones that are not faster within the
+// model, and marks these tasks.
+func (t *tuneCommand) keepDefaults(ctx context.Context, name string, p *program.Program, c modelComparison, defaults, tuned []aot.Choice, tasks []progress.MeasuredTask) (kept int, err error) {
+	var preferred []*tilthv1.Record
+	for k := range tasks {
+		m := &tasks[k]
+		if m.KeepsDefault = bytes.Equal(tuned[k].Trace, defaults[k].Trace); m.KeepsDefault {
+			continue
+		}
+		if tuned[k].Origin != bestschedule.FromRecord || m.Ratio > 1 || m.Paired.Verdict() == stats.TooFewRounds {
+			continue
+		}
+		reason := fmt.Sprintf("within %s it takes %.3gx the time of candidate %.12s, which is faster alone", name, m.Ratio, tuned[k].Record.Candidate)
+		r, err := t.preferred(ctx, c, m.Workload, schedule.Digest(defaults[k].Trace), reason)
+		if err != nil {
+			return 0, fmt.Errorf("keeping the default schedule of %s: %w", p.Tasks[k].Name, err)
+		}
+		if r != nil {
+			preferred, m.KeepsDefault = append(preferred, r), true
+		}
+	}
+	if len(preferred) > 0 {
+		_, _, err = c.records.Import(ctx, storesync.Each(preferred))
+	}
+	return len(preferred), err
+}
+
+// preferred returns a record by which a candidate is preferred to the best one of its workload. It returns nil if the
+// candidate has no record, or is too slow alone.
+func (t *tuneCommand) preferred(ctx context.Context, c modelComparison, workload, candidate, reason string) (*tilthv1.Record, error) {
+	best, err := c.records.Best(ctx, c.target.Fingerprint(), t.numerics.level, workload)
+	if err != nil || len(best) == 0 {
+		return nil, err
+	}
+	var latest *tilthv1.Record
+	err = c.records.List(ctx, c.target.Fingerprint(), workload, func(r *tilthv1.Record) error {
+		m := r.GetMeasurement()
+		if m.GetCandidate().GetDigest() == candidate && records.Verified(m) && !m.GetAt().AsTime().Before(latest.GetMeasurement().GetAt().AsTime()) {
+			latest = r
+		}
+		return nil
+	})
+	if err != nil || latest == nil {
+		return nil, err
+	}
+	if r, ok := records.Prefer(latest, best[0].GetMeasurement(), time.Now(), reason); ok {
+		return r, nil
+	}
+	return nil, nil
+}
+
+// compileFor compiles a model with the schedules of some sources and returns them.
+func (t *tuneCommand) compileFor(ctx context.Context, p *program.Program, c modelComparison, from bestschedule.Sources, output string) ([]aot.Choice, error) {
 	choices, err := bestschedule.Choose(ctx, p, c.target, t.numerics.level, from, t.level.logger(t.stderr))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	objects, err := toolchain.OpenObjects(c.objects, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, err = aot.Compile(ctx, p, aot.Options{
 		Target: c.target, Toolchain: c.toolchain, Choices: choices, Parallel: runtime.NumCPU(), Output: output, Objects: objects, Apart: true,
 	})
-	return err
+	return choices, err
 }

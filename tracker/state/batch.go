@@ -155,7 +155,7 @@ func (m *Machine) firstLacking(digests []string) string {
 // recordTrial records the outcome of one candidate, exactly once. The record, the event and the progress belong to the
 // change that settles the lease. The caller must store the event with storeTrials.
 func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
-	m.At = c.now()
+	m.At, m.PreferredSeconds = c.now(), 0
 	m.Candidate = b.candidates[i]
 	m.Message = records.Cut(m.GetMessage(), records.MaxMessageBytes)
 	m.Remeasured = cmp.Or(m.GetRemeasured(), b.remeasured)

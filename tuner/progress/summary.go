@@ -48,6 +48,35 @@ type MeasuredModel struct {
 	stats.Paired
 	// Verdict judges the tuned package: faster, slower, noise or too few rounds.
 	Verdict string `json:"verdict"`
+	// Tasks compares the kernels of each task within the model.
+	Tasks []MeasuredTask `json:"tasks"`
+}
+
+// MeasuredTask compares a task's default and tuned kernels within a model, executed in turns. Latencies are those of a
+// call.
+type MeasuredTask struct {
+	Task           string  `json:"task"`
+	Workload       string  `json:"workload"`
+	UntunedSeconds float64 `json:"untuned_s"`
+	TunedSeconds   float64 `json:"tuned_s"`
+	stats.Paired
+	// KeepsDefault is set if the task has its default schedule, because none is faster within the model.
+	KeepsDefault bool `json:"keeps_default"`
+}
+
+func (m *MeasuredTask) untuned() float64 {
+	if m == nil {
+		return 0
+	}
+	return m.UntunedSeconds
+}
+
+// seconds returns the latency of the schedule that packages will have.
+func (m *MeasuredTask) seconds() float64 {
+	if m == nil || m.KeepsDefault {
+		return m.untuned()
+	}
+	return m.TunedSeconds
 }
 
 // String describes the comparison in a line.

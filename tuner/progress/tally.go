@@ -58,6 +58,18 @@ func (t *Tally) Begin(job *tilthv1.Job, references []Reference) {
 	t.Curve.add(t)
 }
 
+// AddModels adds comparisons within models. Of a task of several models, the first one counts.
+func (t *Tally) AddModels(models []MeasuredModel) {
+	for _, m := range models {
+		for k := range m.Tasks {
+			of := func(task Task) bool { return task.Workload == m.Tasks[k].Workload && task.InModel == nil }
+			if i := slices.IndexFunc(t.Tasks, of); i >= 0 {
+				t.Tasks[i].InModel = &m.Tasks[k]
+			}
+		}
+	}
+}
+
 // OfProgress returns a tally from the job's own progress, without events: it has no curve and no times.
 func OfProgress(job *tilthv1.Job, references []Reference) *Tally {
 	t := NewTally(job, references)

@@ -21,9 +21,11 @@ type Reference struct {
 // Task summarises one task of a job.
 type Task struct {
 	// Name is unique within the job.
-	Name   string
-	Weight float64
-	Flop   float64
+	Name string
+	// Workload is the digest of its workload.
+	Workload string
+	Weight   float64
+	Flop     float64
 	// Trials counts the recorded trials, including failures.
 	Trials int
 	// KnownTrials counts the trials of earlier jobs that this one continues from.
@@ -43,6 +45,8 @@ type Task struct {
 	// RemeasuredFrom is the lower latency of the best candidate before it was measured again, in seconds, or
 	// 0.
 	RemeasuredFrom float64
+	// InModel compares its schedules within a model; nil if that was not measured.
+	InModel *MeasuredTask
 
 	reference Reference
 	knownBest *tilthv1.Measurement
@@ -54,7 +58,7 @@ type Task struct {
 // newTask returns a task before the job's first event. known is its progress at the job's creation.
 func newTask(name string, spec *tilthv1.TaskSpec, known *tilthv1.TaskProgress, reference Reference) Task {
 	return Task{
-		Name: name, Weight: spec.GetWeight(), Flop: spec.GetFlop(), Errors: map[string]int{}, Messages: map[string]string{},
+		Name: name, Workload: spec.GetWorkloadDigest(), Weight: spec.GetWeight(), Flop: spec.GetFlop(), Errors: map[string]int{}, Messages: map[string]string{},
 		KnownTrials: int(known.GetKnownTrials()), UntunedSeconds: known.GetKnownDefaultSeconds(),
 		BestSeconds: known.GetKnownBestSeconds(), knownBestSeconds: known.GetKnownBestSeconds(),
 		knownBestDigest: known.GetKnownBestDigest(), reference: reference, Best: known.GetKnownBest(), knownBest: known.GetKnownBest(),
