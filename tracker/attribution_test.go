@@ -78,10 +78,14 @@ func TestMeasurementIsDatedByTheTracker(t *testing.T) {
 	f.reportBuild(f.buildReport(f.mustLease(f.builder())))
 	work := f.mustLease(f.runner())
 	m := ok(work.GetMeasure().GetCandidates()[0], 0.5)
-	m.At = timestamppb.New(now.AddDate(10, 0, 0))
+	m.At, m.PreferredSeconds = timestamppb.New(now.AddDate(10, 0, 0)), 0.3
 	f.report(work.GetLease(), m)
-	if at := f.allRecords()[0].GetMeasurement().GetAt().AsTime(); !at.Equal(now) {
+	stored := f.allRecords()[0].GetMeasurement()
+	if at := stored.GetAt().AsTime(); !at.Equal(now) {
 		t.Errorf("measured at %v, reported at %v", at, now)
+	}
+	if seconds := stored.GetPreferredSeconds(); seconds != 0 {
+		t.Errorf("a runner prefers its candidate by %v s", seconds)
 	}
 }
 

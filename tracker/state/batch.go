@@ -155,7 +155,8 @@ func (m *Machine) firstLacking(digests []string) string {
 // recordTrial records the outcome of one candidate, exactly once. The record, the event and the progress belong to the
 // change that settles the lease. The caller must store the event with storeTrials.
 func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
-	m.At, m.PreferredSeconds = c.now(), 0
+	m.At = c.now()
+	m.PreferredSeconds = 0 // agents do not know models
 	m.Candidate = b.candidates[i]
 	m.Message = records.Cut(m.GetMessage(), records.MaxMessageBytes)
 	m.Remeasured = cmp.Or(m.GetRemeasured(), b.remeasured)
