@@ -23,7 +23,7 @@ type learner struct {
 	trials, fastest []measured
 	// failed holds the points of failed trials.
 	failed []searchspace.Point
-	// confirming holds points that were fast in earlier jobs and are measured again first.
+	// confirming holds points that were fast in earlier jobs, or with another compiler, and are measured again first.
 	confirming []searchspace.Point
 	// recalled holds points close to earlier fast ones that the current rules of the space no longer contain.
 	recalled []searchspace.Point
@@ -106,6 +106,14 @@ func (g *learner) begin() {
 			g.note(measured{p, t.LatencySeconds, t.Digest})
 		default: // the rules changed since: the point makes another schedule now
 			g.recalled = append(g.recalled, p)
+		}
+	}
+	if len(known) > 0 {
+		return
+	}
+	for _, t := range g.view.Former() {
+		if p, ok := g.space.Parse(t.Origin); ok && len(g.confirming) < confirmed && g.prospect(p) != nil {
+			g.confirming = append(g.confirming, p)
 		}
 	}
 }

@@ -336,6 +336,28 @@ func TestSearchGoesOnFromAnOlderSpace(t *testing.T) {
 	}
 }
 
+// TestSearchBeginsWithTheBestsOfAnotherCompiler checks the first batch after an upgrade of the compiler.
+func TestSearchBeginsWithTheBestsOfAnotherCompiler(t *testing.T) {
+	s := spaceOf(t, kerneltest.Product(t, 96, 64, 128), testTarget(t).WithToolchain("clang-20.1.0"), schedule.Default)
+	before := &transfer.Task{Workload: s.Workload, Target: s.Target.WithToolchain("clang-19.1.7")}
+	elsewhere := &transfer.Task{Workload: s.Workload, Target: before.Target.WithThreads(before.Target.Threads() + 1)}
+	for k, p := range s.Seeds()[1:9] { // the first seed is the default
+		trial := transfer.Trial{Origin: s.Format(p), Digest: "of the other compiler", LatencySeconds: float64(k+1) * 1e-3}
+		before.Trials = append(before.Trials, trial)
+		trial.LatencySeconds = 1 / trial.LatencySeconds
+		elsewhere.Trials = append(elsewhere.Trials, trial)
+	}
+	h := transfer.NewHistory(s.Target, []*transfer.Task{elsewhere, before, elsewhere})
+	search, err := NewSearch(s, transfer.NewJob(h), Options{Seed: 1})
+	check(t, err)
+	first := search.Propose(1 + confirmed)
+	for k, c := range first[len(first)-confirmed:] {
+		if c.Origin != before.Trials[k].Origin {
+			t.Errorf("candidate %d is %s, want %s", k, c.Origin, before.Trials[k].Origin)
+		}
+	}
+}
+
 // spaceOf returns the candidate schedules of a workload on a target.
 func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	t.Helper()

@@ -41,6 +41,24 @@ func (h *History) Trials(digest string) []Trial {
 	return nil
 }
 
+// formerTrials returns the successful trials of a workload on the target that differs from the history's own by its
+// compiler alone, fastest first. Of several such targets it takes the one with the fastest trial.
+func (h *History) formerTrials(digest string) (former []Trial) {
+	if h == nil {
+		return nil
+	}
+	for _, t := range h.tasks {
+		own, r := t.Target.Fingerprint() == h.target.Fingerprint(), t.derive()
+		if own || len(r.ranked) == 0 || r.digest != digest || t.Target.WithToolchain(h.target.Toolchain).Fingerprint() != h.target.Fingerprint() {
+			continue
+		}
+		if former == nil || r.ranked[0].LatencySeconds < former[0].LatencySeconds {
+			former = r.ranked
+		}
+	}
+	return former
+}
+
 // samples returns the samples of all tasks, in order. It works on several tasks in parallel.
 func (h *History) samples() []costmodel.Sample {
 	lists := make([][]costmodel.Sample, len(h.tasks))

@@ -45,6 +45,9 @@ func (j *Job) View(s *searchspace.Space) *View {
 // Known returns earlier trials of the same workload on the same target, fastest first.
 func (v *View) Known() []Trial { return v.job.history.Trials(v.digest) }
 
+// Former returns earlier trials of the same workload on the same target with another compiler, fastest first.
+func (v *View) Former() []Trial { return v.job.history.formerTrials(v.digest) }
+
 // Similar returns points that were fast for similar workloads, most promising first.
 func (v *View) Similar() []searchspace.Point {
 	if v.job.history == nil {
