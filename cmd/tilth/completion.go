@@ -26,7 +26,7 @@ type completer = cobra.CompletionFunc
 // fileNames maps the arguments in usage lines to file extensions. The shell completes other files.
 var fileNames = map[string][]string{
 	"MODEL.onnx": {"onnx", "onnx.gz"}, "model": {"onnx", "onnx.gz"},
-	"PACKAGE.tar": {"tar"}, "package": {"tar"},
+	"PACKAGE.tar": {"tar"}, "BASELINE.tar": {"tar"}, "package": {"tar"},
 	"FILE.jsonl": {"jsonl", "jsonl.gz"},
 	".npz":       {"npz"},
 }
