@@ -124,19 +124,9 @@ func Join(models ...Model) []Task {
 	return tasks
 }
 
-// Default returns the schedule of a workload that is used without measurements, restricted to the algorithms
-// that numerics allow.
-func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
-	s, err := registry.Space(w, t, numerics)
-	if err != nil {
-		return nil, err
-	}
-	return s.Apply(s.Default())
-}
-
 // defaultDigest returns the digest of the default schedule's trace, or "".
 func defaultDigest(w *expr.Workload, t *target.Target, numerics schedule.Numerics) string {
-	s, err := Default(w, t, numerics)
+	s, err := registry.Default(w, t, numerics)
 	if err != nil {
 		return ""
 	}
