@@ -85,6 +85,11 @@ func NewSpec(tasks []Task, o Options) *tilthv1.JobSpec {
 	for i, r := range References(spec) {
 		spec.Tasks[i].PeakSeconds, spec.Tasks[i].ByteSeconds = r.PeakSeconds, r.ByteSeconds
 	}
+	if rates, err := roofline.Decode(o.Machine); err == nil {
+		for i, t := range tasks {
+			spec.Tasks[i].LeastSeconds = rates.Least(t.Workload, t.Flop, o.Target.RunsOnCPU())
+		}
+	}
 	return spec
 }
 
