@@ -170,13 +170,24 @@ func (l *layout) extents(b *strings.Builder) {
 // checks prints the table of inputs that index axes.
 func (l *layout) checks(b *strings.Builder) {
 	for k, c := range l.program.Checks {
-		fmt.Fprintf(b, "static const int64_t check%d_times[] = {%s0};\n", k, extents(c.Times))
+		fmt.Fprintf(b, "static const struct tilth_strided_axis check%d_axes[] = {", k)
+		for _, a := range c.Axes {
+			fmt.Fprintf(b, "{%s, %d}, ", l.form(a.Count), a.Stride)
+		}
+		b.WriteString("{{0, 0}, 0}};\n")
 	}
 	b.WriteString("static const struct tilth_check checks[] = {")
 	for k, c := range l.program.Checks {
-		fmt.Fprintf(b, "{%d, %d, %d, %d, check%d_times}, ", c.Input, c.First, c.Step, c.Plus, k)
+		fmt.Fprintf(b, "{%d, %d, check%d_axes, %s, %s}, ", c.Input, len(c.Axes), k, l.form(c.First), l.form(c.Extent))
 	}
-	b.WriteString("{0, 0, 0, 0, 0}};\n")
+	b.WriteString("{0, 0, 0, {0, 0}, {0, 0}}};\n")
+}
+
+// form returns the C initialiser of a number that depends on the extents.
+func (l *layout) form(f program.Form) string {
+	times := make([]int64, len(l.program.Extents))
+	copy(times, f.Times)
+	return fmt.Sprintf("{%d, (const int64_t[]){%s0}}", f.Plus, extents(times))
 }
 
 // required prints the table of results that must be true.

@@ -11,6 +11,8 @@ func IndexedAxes(n *Node) (operand int, extents []int64) {
 		x := n.In[0].Shape
 		axis := n.axis(n.Int("axis", 0), len(x))
 		return 1, x[axis : axis+1]
+	case "RoiAlign":
+		return 2, n.In[0].Shape[:1]
 	case "GatherND", "ScatterND":
 		batch, index := n.Int("batch_dims", 0), n.In[1].Shape
 		return 1, n.In[0].Shape[batch : batch+index[len(index)-1]]

@@ -93,7 +93,7 @@ func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 			sizes[s] = c.samples[s].list[c.number[t]].Shape[d]
 		}
 		if size, ok := c.fit(sizes); ok {
-			cut.Shape[d] = size.value(c.caps)
+			cut.Shape[d] = size.At(c.caps)
 		}
 	}
 	cut.Strides = stridesIn(&cut, t)

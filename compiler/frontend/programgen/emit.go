@@ -37,7 +37,11 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 	}
 	e.open(g)
 	for _, c := range g.Checks {
-		e.program.AddCheck(program.IndexCheck{Input: slices.Index(g.Inputs, c.Input), First: c.First, Step: c.Step, Plus: c.Extent})
+		check := program.IndexCheck{Input: slices.Index(g.Inputs, c.Input), First: program.Form{Plus: c.First}, Extent: program.Form{Plus: c.Extent}}
+		for k, stride := range c.Strides {
+			check.Axes = append(check.Axes, program.StridedAxis{Count: program.Form{Plus: c.Counts[k]}, Stride: stride})
+		}
+		e.program.AddCheck(check)
 	}
 	e.program.FindConditions()
 	return e.program, nil
