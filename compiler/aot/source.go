@@ -169,18 +169,15 @@ func (l *layout) extents(b *strings.Builder) {
 
 // checks prints the table of inputs that index axes.
 func (l *layout) checks(b *strings.Builder) {
-	for k, c := range l.program.Checks {
-		fmt.Fprintf(b, "static const struct tilth_strided_axis check%d_axes[] = {", k)
+	b.WriteString("static const struct tilth_check checks[] = {")
+	for _, c := range l.program.Checks {
+		fmt.Fprintf(b, "{%d, %d, %s, %s, (const struct tilth_strided_axis[]){", c.Input, len(c.Axes), l.form(c.First), l.form(c.Extent))
 		for _, a := range c.Axes {
 			fmt.Fprintf(b, "{%s, %d}, ", l.form(a.Count), a.Stride)
 		}
-		b.WriteString("{{0, 0}, 0}};\n")
+		b.WriteString("{{0, 0}, 0}}}, ")
 	}
-	b.WriteString("static const struct tilth_check checks[] = {")
-	for k, c := range l.program.Checks {
-		fmt.Fprintf(b, "{%d, %d, check%d_axes, %s, %s}, ", c.Input, len(c.Axes), k, l.form(c.First), l.form(c.Extent))
-	}
-	b.WriteString("{0, 0, 0, {0, 0}, {0, 0}}};\n")
+	b.WriteString("{0, 0, {0, 0}, {0, 0}, 0}};\n")
 }
 
 // form returns the C initialiser of a number that depends on the extents.

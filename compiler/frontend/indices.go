@@ -15,7 +15,7 @@ import (
 // indexChecks returns conditions on the inputs whose elements index axes in every execution, directly or after casts
 // and operators that move elements. Other indices are not checked, and kernels clamp them: those that are computed,
 // that are not a strided view of an input, or that only a branch of an If reads.
-func indexChecks(g *graph.Graph) []graph.IndexCheck {
+func indexChecks(g *graph.Graph) (checks []graph.IndexCheck, err error) {
 	c := indexChecker{Graph: g}
 	for _, n := range alwaysRun(g) {
 		operand, extents := op.IndexedAxes(n.Node)
@@ -23,10 +23,12 @@ func indexChecks(g *graph.Graph) []graph.IndexCheck {
 			indices := n.Operands[operand]
 			all := view{int64(k), []axis{{array.Elements(indices.Shape) / int64(len(extents)), int64(len(extents))}}}
 			c.extent, c.seen = extent, map[string]bool{}
-			c.visit(indices, all)
+			if c.visit(indices, all); c.err != nil {
+				return nil, fmt.Errorf("node %q (%s): %w", n.Name, n.Op, c.err)
+			}
 		}
 	}
-	return c.checks
+	return c.checks, nil
 }
 
 // view is a set of elements of a value: from element first on, along each axis count elements that are stride apart.
@@ -45,9 +47,7 @@ func viewOf(offset expr.Linear) (v view, ok bool) {
 		if !isVar {
 			return v, false
 		}
-		if t.Coef < 0 {
-			v.first += t.Coef * (x.Extent - 1)
-		}
+		v.first += min(t.Coef, 0) * (x.Extent - 1)
 		v.axes = append(v.axes, axis{x.Extent, max(t.Coef, -t.Coef)})
 	}
 	slices.SortStableFunc(v.axes, func(a, b axis) int { return cmp.Compare(b.stride, a.stride) })
@@ -95,23 +95,24 @@ func (v view) index(shape []int64) []expr.Expr {
 type indexChecker struct {
 	*graph.Graph
 	checks []graph.IndexCheck
+	// err is set if a constant is out of range.
+	err error
 	// extent is that of the indexed axis. seen holds visited views, since a value may be concatenated with itself.
 	extent int64
 	seen   map[string]bool
 }
 
-// stepsPerVisit is the charge for a view in operations of constant folding.
-const stepsPerVisit = 1 << 10
-
 // visit adds the checks of elements of a value.
 func (c *indexChecker) visit(v *graph.Value, elements view) {
 	n, key := v.Producer, fmt.Sprint(v.ID, elements)
-	if v.Const != nil || array.Elements(v.Shape) == 0 || v.DType == array.Float16 || v.DType == array.BFloat16 || c.seen[key] {
+	if array.Elements(v.Shape) == 0 || v.DType == array.Float16 || v.DType == array.BFloat16 || c.seen[key] {
 		return
 	}
 	c.seen[key] = true
-	c.Budget.Steps(stepsPerVisit)
+	c.Budget.Steps(1 << 10) // about the work for a small operator
 	switch {
+	case v.Const != nil:
+		c.verify(v.Const, elements.first, elements.axes)
 	case n == nil:
 		c.Budget.Bytes(graph.EntryBytes)
 		last := slices.Max(append([]int{0}, c.Varying[v]...))
@@ -127,6 +128,17 @@ func (c *indexChecker) visit(v *graph.Value, elements view) {
 	}
 }
 
+// verify sets err if an element of a constant, from one on along the given axes, is out of range.
+func (c *indexChecker) verify(a *array.Array, at int64, axes []axis) {
+	if len(axes) > 0 {
+		for k := range axes[0].count {
+			c.verify(a, at+k*axes[0].stride, axes[1:])
+		}
+	} else if i := a.Int(at); i < -c.extent || i >= c.extent {
+		c.err = op.OutOfRange(i, c.extent)
+	}
+}
+
 // keepsIndices reports whether a cast keeps all indices that fit the type.
 func keepsIndices(from, to array.DType) bool {
 	return !to.IsFloat() && to != array.Bool && to.Bytes() >= min(from.Bytes(), array.Int32.Bytes())
@@ -137,15 +149,13 @@ func (c *indexChecker) move(n *graph.Node, elements view) {
 	l := op.NewLowering(c.Budget)
 	in := make([]op.Operand, len(n.In))
 	for k, v := range n.In {
-		switch {
-		case !v.Present():
-		case v.Const == nil:
-			in[k] = l.Input(k, "in", v.Type, op.RowMajor(len(v.Shape)))
-		default:
+		switch at := progression(v.Const); {
+		case at != nil && k == 1 && n.Is(op.Gather):
+			in[k] = l.Lazy(op.Type{DType: array.Int64, Shape: v.Shape}, op.RowMajor(len(v.Shape)), at)
+		case v.Const != nil:
 			in[k] = l.Constant(k, v.Const)
-			if at := progression(v.Const); k == 1 && n.Is(op.Gather) && at != nil {
-				in[k] = l.Lazy(op.Type{DType: array.Int64, Shape: v.Shape}, op.RowMajor(len(v.Shape)), at)
-			}
+		case v.Present():
+			in[k] = l.Input(k, "in", v.Type, op.RowMajor(len(v.Shape)))
 		}
 	}
 	lower := n.Def().Lower
@@ -159,7 +169,7 @@ func (c *indexChecker) move(n *graph.Node, elements view) {
 
 // progression returns equally spaced integers of a constant as a function of their index; nil for others.
 func progression(a *array.Array) func(i []expr.Expr) expr.Expr {
-	if a.DType.IsFloat() || a.Len() == 0 {
+	if a == nil || a.DType.IsFloat() || a.Len() == 0 {
 		return nil
 	}
 	first := a.Int(0)

@@ -146,3 +146,16 @@ func TestBatchIndicesOfRegionsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestKnownIndicesAreCheckedAtImport: constants may reach an operator together with indices of an input.
+func TestKnownIndicesAreCheckedAtImport(t *testing.T) {
+	for second, valid := range map[int64]bool{4: true, 5: false} {
+		m := modeltest.New().Constant("table", 5, 1).Input("i", 2).Known("k", numbers(9, second)).Known("from", numbers(1)).Known("to", numbers(4)).
+			Node("all = Concat k i", modeltest.Int("axis", 0)).Node("part = Slice all from to").Node("y = Gather table part").Output("y")
+		m.Graph.Inputs[0].DType = array.Int64
+		_, err := frontend.Import(m, frontend.Options{Verify: true})
+		if (err == nil) != valid || err != nil && !strings.HasSuffix(err.Error(), `node "make_y" (Gather): index 5 is outside of -5..4`) {
+			t.Errorf("index %d: error %v", second, err)
+		}
+	}
+}

@@ -28,10 +28,14 @@ func checkIndices(n *Node) error {
 	}
 	indices := n.In[operand].Const
 	for k := range indices.Len() {
-		i, extent := indices.Int(k), extents[k%int64(len(extents))]
-		if i < -extent || i >= extent {
-			return fmt.Errorf("index %d is outside of %d..%d", i, -extent, extent-1)
+		if i, extent := indices.Int(k), extents[k%int64(len(extents))]; i < -extent || i >= extent {
+			return OutOfRange(i, extent)
 		}
 	}
 	return nil
+}
+
+// OutOfRange returns the error for an index of an axis that the axis lacks.
+func OutOfRange(i, extent int64) error {
+	return fmt.Errorf("index %d is outside of %d..%d", i, -extent, extent-1)
 }

@@ -40,7 +40,7 @@ func (g *general) variants(w *expr.Workload, name string) (list []program.Varian
 		if err != nil {
 			return nil, 0, err
 		}
-		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, g.sayNumbers(x.caps)), own.Merge())}
+		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, Values(g.extents, x.caps)), own.Merge())}
 		e.program.Tasks[v.Task].Executions += x.share
 		for k, n := range x.caps {
 			v.Caps = append(v.Caps, program.Cap{Extent: k, Max: n})

@@ -36,12 +36,9 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 		e.program.Outputs = append(e.program.Outputs, e.value(v))
 	}
 	e.open(g)
-	for _, c := range g.Checks {
-		check := program.IndexCheck{Input: slices.Index(g.Inputs, c.Input), First: program.Form{Plus: c.First}, Extent: program.Form{Plus: c.Extent}}
-		for k, stride := range c.Strides {
-			check.Axes = append(check.Axes, program.StridedAxis{Count: program.Form{Plus: c.Counts[k]}, Stride: stride})
-		}
-		e.program.AddCheck(check)
+	fixed := &opener{emitters: []*emitter{e}, at: [][]int64{nil}}
+	if err := fixed.checks([]Sample{{Graph: g}}); err != nil {
+		return nil, err
 	}
 	e.program.FindConditions()
 	return e.program, nil

@@ -136,7 +136,7 @@ func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 
 // errRead returns the error for a kernel that reads out of bounds for some extents.
 func (g *general) errRead(size int64, at []int64) error {
-	return fmt.Errorf("it takes elements that are none of the %d on an axis where %s: give that other bounds, or fix it by --shape", size, g.sayNumbers(at))
+	return fmt.Errorf("it takes elements that are none of the %d on an axis where %s: give that other bounds, or fix it by --shape", size, Values(g.extents, at))
 }
 
 // checkReads checks that the elements an expression reads along open axes exist for the smallest and largest value

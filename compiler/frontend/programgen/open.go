@@ -77,11 +77,12 @@ type opener struct {
 }
 
 // say describes a sample's extents.
-func (o *opener) say(sample int) string { return o.sayNumbers(o.at[sample]) }
+func (o *opener) say(sample int) string { return Values(o.extents, o.at[sample]) }
 
-func (o *opener) sayNumbers(at []int64) string {
+// Values describes the values of extents, for messages.
+func Values(extents []program.Extent, at []int64) string {
 	list := make([]string, len(at))
-	for k, x := range o.extents {
+	for k, x := range extents {
 		list[k] = fmt.Sprintf("%s=%d", x.Name, at[k])
 	}
 	return strings.Join(list, ", ")

@@ -47,8 +47,8 @@ struct tilth_strided_axis {
  * -extent and less than extent. */
 struct tilth_check {
   int32_t input, rank;
-  const struct tilth_strided_axis *axes;
   struct tilth_form first, extent;
+  const struct tilth_strided_axis *axes;
 };
 
 /* An output of the plan, a bool, that must be true after a run, and the message if it is not. */
