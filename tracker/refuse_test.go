@@ -55,6 +55,7 @@ func TestBadJobsAreRefused(t *testing.T) {
 		"no tasks":        {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks = nil }, "spec.tasks: is empty"},
 		"empty workload":  {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks[1].Workload = nil }, "spec.tasks[1].workload: is empty"},
 		"wrong digest":    {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks[0].Workload = []byte("x") }, "spec.tasks[0].workload_digest: "},
+		"negative limit":  {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks[0].LeastSeconds = -1 }, "spec.tasks[0].least_seconds: is -1"},
 		"negative weight": {func(r *tilthv1.SubmitJobRequest) { r.Spec.Tasks[0].Weight = -1 }, "spec.tasks[0].weight: is -1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +127,9 @@ func TestBadProposalsAreRefused(t *testing.T) {
 
 func TestBadReportsAreRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
-	f.submit("r1", spec("conv"))
+	conv := spec("conv")
+	conv.Tasks[0].LeastSeconds = 0.01
+	f.submit("r1", conv)
 	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a", "b")
 	work := f.mustLease(f.builder())
 	for name, c := range map[string]struct {
@@ -163,6 +166,7 @@ func TestBadReportsAreRefused(t *testing.T) {
 		"one twice":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 1), ok(cs[0], 1)}}, "duplicate"},
 		"no latency":     {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 0)}}, "has a latency of 0 s"},
 		"no median":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{noMedian}}, "measurement.latency_seconds is 1e-09, and the median"},
+		"too fast":       {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 0.009)}}, "is 0.009 s; at the rates of its machine, the workload takes at least 0.01 s"},
 		"infra as trial": {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{{Candidate: cs[0], Error: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA}}}, "measurement.error is ERROR_CLASS_DEVICE_INFRA"},
 		"wrong infra":    {&tilthv1.ReportMeasurementsRequest{InfraError: tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA}, "infra_error: is ERROR_CLASS_BUILD_INFRA"},
 	} {

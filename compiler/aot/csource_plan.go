@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -77,12 +76,17 @@ func (s *source) inputChecks() string {
 	for _, c := range s.program.Checks {
 		v := s.program.Inputs[c.Input]
 		value := s.program.Values[v]
-		above := fmt.Sprintf("in[i] > -%d && ", c.Plus+1)
+		above := fmt.Sprintf("*in > -%d && ", c.Extent.Plus+1)
 		if strings.HasPrefix(cTypes[value.DType], "u") {
 			above = ""
 		}
-		fmt.Fprintf(&b, "  for (int64_t i = %d; i < %d; i += %d) {\n    const %s *const in = %s_input_%d();\n    if (!(%sin[i] < %d)) return %d;\n  }\n",
-			c.First, array.Elements(s.program.MemoryOf(v)), c.Step, cTypes[value.DType], s.prefix, c.Input, above, c.Plus, c.Input+1)
+		at := fmt.Sprint(c.First.Plus)
+		for k, a := range c.Axes {
+			fmt.Fprintf(&b, "  for (int64_t i%d = 0; i%[1]d < %d; i%[1]d++)\n", k, a.Count.Plus)
+			at += fmt.Sprintf(" + i%d * %d", k, a.Stride)
+		}
+		fmt.Fprintf(&b, "  {\n    const %s *const in = %s_input_%d() + %s;\n    if (!(%s*in < %d)) return %d;\n  }\n",
+			cTypes[value.DType], s.prefix, c.Input, at, above, c.Extent.Plus, c.Input+1)
 	}
 	return b.String()
 }

@@ -14,11 +14,7 @@ func Defaults(t *target.Target, numerics schedule.Numerics) func(tasks []program
 	return func(tasks []program.Task) ([]Choice, error) {
 		choices := make([]Choice, len(tasks))
 		for k, task := range tasks {
-			s, err := registry.Space(task.Workload, t, numerics)
-			if err != nil {
-				return nil, err
-			}
-			applied, err := s.Apply(s.Default())
+			applied, err := registry.Default(task.Workload, t, numerics)
 			if err != nil {
 				return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
 			}

@@ -95,8 +95,8 @@ func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error
 			continue // reported separately
 		}
 		for axis, n := range shape {
-			if times, plus := m.times(t, axis); times != nil {
-				axes = append(axes, program.Axis{Input: t.Name, Axis: axis, Elements: n, Times: times, Plus: plus})
+			if form := m.form(t, axis); form.Times != nil {
+				axes = append(axes, program.Axis{Input: t.Name, Axis: axis, Elements: n, Form: form})
 			}
 		}
 	}
@@ -111,19 +111,19 @@ func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error
 	return extents, nil
 }
 
-// times returns the factors of all extents in the formula of an axis, and the constant; nil if the axis is fixed.
-func (m *Manifest) times(t Tensor, axis int) (times []int64, plus int64) {
+// form returns the extent of an axis; it has no Times if the axis is fixed.
+func (m *Manifest) form(t Tensor, axis int) (f program.Form) {
 	for _, v := range t.Varying {
 		if v.Axis != axis {
 			continue
 		}
-		if times == nil {
-			times = make([]int64, len(m.Extents))
+		if f.Times == nil {
+			f.Times = make([]int64, len(m.Extents))
 		}
-		times[slices.IndexFunc(m.Extents, func(e Extent) bool { return e.Name == v.Extent })] += v.Times
-		plus += v.Plus
+		f.Times[slices.IndexFunc(m.Extents, func(e Extent) bool { return e.Name == v.Extent })] += v.Times
+		f.Plus += v.Plus
 	}
-	return times, plus
+	return f
 }
 
 // Extents returns the named extents of the current inputs.

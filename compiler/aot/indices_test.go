@@ -2,6 +2,9 @@ package aot
 
 import (
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // indexed imports a model whose inputs with names that start with i are indices, and rows of x are 1 to 6 if open.
@@ -30,6 +34,8 @@ func indexed(t *testing.T, m *onnx.Model, o frontend.Options) *program.Program {
 	}
 	return p
 }
+
+func list(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
 
 func branch(name string, s modeltest.Model, output string) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}
@@ -72,6 +78,22 @@ func TestIndicesOutOfRangeAreErrors(t *testing.T) {
 			frontend.Options{}, []int64{1}, []int64{9}, nil},
 		"computed": {start(1).Known("one", array.FromInt64([]int64{1})).Node("next = Add i one").Node("y = Gather x next").Output("y"),
 			frontend.Options{}, []int64{1}, []int64{9}, nil},
+		"a part, backwards, in steps": {start(7).Known("from", list(-2)).Known("to", list(0)).Known("zero", list(0)).
+			Known("steps", list(-2)).Node("part = Slice i from to zero steps").Node("y = Gather x part").Output("y"), frontend.Options{}, []int64{7},
+			[]int64{9, 4, 9, 0, 9, -5, 9}, map[string][]int64{"the index 5, which is outside of -5..4": {9, 0, 9, 0, 9, 5, 9}, "the index -6, which is outside of -5..4": {9, -6, 9, 0, 9, 0, 9}}},
+		"parts of an axis": {start(2, 3).Known("lengths", list(1, 2)).Node("a b = Split i lengths", modeltest.Int("axis", 1)).
+			Node("rows = Gather x a").Node("columns = Gather x b", modeltest.Int("axis", 1)).Output("rows", "columns"), frontend.Options{}, []int64{2, 3},
+			[]int64{4, 2, -3, -5, 0, 1}, map[string][]int64{"the index 3, which is outside of -3..2": {4, 0, 0, 4, 0, 3}, "the index 5, which is outside of -5..4": {0, 0, 0, 5, 0, 0}}},
+		"columns that a constant selects": {start(2, 4).Known("odd", list(3, 1)).Node("columns = Gather i odd", modeltest.Int("axis", 1)).
+			Node("y = Gather x columns").Output("y"), frontend.Options{}, []int64{2, 4}, []int64{9, 0, 9, 4, 9, -5, 9, 0},
+			map[string][]int64{"the index 5, which is outside of -5..4": {9, 0, 9, 5, 9, 0, 9, 0}, "the index 7, which is outside of -5..4": {9, 0, 9, 0, 9, 7, 9, 0}}},
+		"tuples from columns": {start(2, 3).Node("turned = Transpose i").Node("y = GatherND x turned").Output("y"), frontend.Options{}, []int64{2, 3},
+			[]int64{4, 0, -5, 2, 0, -3}, map[string][]int64{"the index 3, which is outside of -3..2": {4, 0, 0, 0, 3, 0}, "the index 5, which is outside of -5..4": {0, 0, 5, 0, 0, 0}}},
+		"padded by a constant": {start(3).Known("pads", list(2, -1)).Node("padded = Pad i pads").Node("y = Gather x padded").Output("y"),
+			frontend.Options{}, []int64{3}, []int64{4, 0, 9}, map[string][]int64{"the index 5, which is outside of -5..4": {0, 5, 9}}},
+		"a part for an open axis": {start(3).Known("from", list(1)).Known("to", list(2)).
+			Node("part = Slice i from to").Node("y = Gather x part").Output("y"), open, []int64{3}, []int64{9, 4, 9},
+			map[string][]int64{"the index 5, which is outside of -5..4": {9, 5, 9}}},
 		"unchecked": {start(1).Node("y = Gather x i").Output("y"), frontend.Options{UncheckedIndices: true}, []int64{1}, []int64{9}, nil},
 		"an open axis": {start(1).Node("y = Gather x i").Output("y"), open, []int64{1}, []int64{4},
 			map[string][]int64{"the index 5, which is outside of -5..4": {5}}},
@@ -115,6 +137,30 @@ func TestIndicesBeyondTheExtentsOfARunAreNotRead(t *testing.T) {
 	for _, i := range [][]int64{{0, 1, 2, 3}, {3}} {
 		length := int64(len(i))
 		runEvaluated(t, p, model, map[string]*array.Array{"i": array.FromInt64(append(i, i...), 2, length)})
+	}
+}
+
+// TestPartsOfOpenIndicesAreChecked: each run checks the part that its own extents select.
+func TestPartsOfOpenIndicesAreChecked(t *testing.T) {
+	m := modeltest.New().Constant("table", 4, 2).Input("i", 2, 8).Known("from", list(1, 1)).Known("to", list(math.MaxInt64, -1)).
+		Node("part = Slice i from to").Node("turned = Transpose part").Node("y = Gather table turned").Output("y")
+	m.Graph.Inputs[0].DType, m.Graph.Inputs[0].Shape[1] = array.Int64, onnx.Dim{Value: -1, Param: "length"}
+	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"length": {Min: 3, Max: 8, Caps: []int64{3}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := opened(t, plain(t, p).Output)
+	for length := int64(8); length >= 3; length-- {
+		for at := range 2 * length {
+			i := array.New(array.Int64, 2, length)
+			i.SetInt(at, 4)
+			inputs := map[string]*array.Array{"i": i}
+			_, err := model.Run(inputs)
+			_, wrong := evaluate.Program(p, inputs)
+			if selected := at > length && at < 2*length-1; (err != nil) != selected || (wrong != nil) != selected {
+				t.Errorf("element %d of %v is out of range: error %v, evaluated with error %v", at, i.Shape, err, wrong)
+			}
+		}
 	}
 }
 
@@ -197,5 +243,37 @@ func TestIndicesOutOfRangeUnderAnEmulatorAndOnADevice(t *testing.T) {
 	out, err := run(t, userCommand(dir), append(inputs["x"].Data, inputs["i"].Data...))
 	if err == nil || string(out) != want+"\n" {
 		t.Errorf("on a device: %q with error %v, want %s", out, err, want)
+	}
+}
+
+// TestSourceChecksIndices runs C source with each index out of range in turn.
+func TestSourceChecksIndices(t *testing.T) {
+	m := modeltest.New().Constant("table", 4, 2).Input("i", 2, 5).Known("from", list(1)).Known("to", list(5)).Known("axis", list(1)).Known("steps", list(2)).
+		Node("part = Slice i from to axis steps").Node("turned = Transpose part").Node("y = Gather table turned").Output("y")
+	m.Graph.Inputs[0].DType = array.Int64
+	_, machine := toolchaintest.Native(t, 1)
+	p := imported(t, m)
+	o := sourceOptions(t, p, machine)
+	if _, err := Compile(t.Context(), p, o); err != nil {
+		t.Fatal(err)
+	}
+	dir := unpackSource(t, o.Output)
+	const main = `#include <stdio.h>
+#include "net.h"
+int main(void) {
+  for (int k = 0; k < NET_INPUT_0_ELEMENTS; k++) {
+    net_input_0()[k] = k % 2 ? 4 : -5;
+    putchar('0' + net_run());
+    net_input_0()[k] = 0;
+  }
+  return 0;
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "main.c"), []byte(main), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "gcc", append(machine.GCCFlags(), "-I.", "-o", "net", "main.c", "net.c", "net_kernels.c", "net_weights.c", "-lm")...)
+	if got, want := string(command(t, dir, "./net")), "0101001010"; got != want {
+		t.Errorf("with each element of %v out of range, runs return %s, want %s", []int64{2, 5}, got, want)
 	}
 }

@@ -169,14 +169,22 @@ func (l *layout) extents(b *strings.Builder) {
 
 // checks prints the table of inputs that index axes.
 func (l *layout) checks(b *strings.Builder) {
-	for k, c := range l.program.Checks {
-		fmt.Fprintf(b, "static const int64_t check%d_times[] = {%s0};\n", k, extents(c.Times))
-	}
 	b.WriteString("static const struct tilth_check checks[] = {")
-	for k, c := range l.program.Checks {
-		fmt.Fprintf(b, "{%d, %d, %d, %d, check%d_times}, ", c.Input, c.First, c.Step, c.Plus, k)
+	for _, c := range l.program.Checks {
+		fmt.Fprintf(b, "{%d, %d, %s, %s, (const struct tilth_strided_axis[]){", c.Input, len(c.Axes), l.form(c.First), l.form(c.Extent))
+		for _, a := range c.Axes {
+			fmt.Fprintf(b, "{%s, %d}, ", l.form(a.Count), a.Stride)
+		}
+		b.WriteString("{{0, 0}, 0}}}, ")
 	}
-	b.WriteString("{0, 0, 0, 0, 0}};\n")
+	b.WriteString("{0, 0, {0, 0}, {0, 0}, 0}};\n")
+}
+
+// form returns the C initialiser of a number that depends on the extents.
+func (l *layout) form(f program.Form) string {
+	times := make([]int64, len(l.program.Extents))
+	copy(times, f.Times)
+	return fmt.Sprintf("{%d, (const int64_t[]){%s0}}", f.Plus, extents(times))
 }
 
 // required prints the table of results that must be true.

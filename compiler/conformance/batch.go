@@ -89,11 +89,7 @@ func (r *Runner) rounded(p *program.Program) (float64, error) {
 		return 0, nil
 	}
 	return tolerance.Bound(p, func(w *expr.Workload) (*schedule.Schedule, error) {
-		s, err := registry.Space(w, r.Target, r.Numerics)
-		if err != nil {
-			return nil, err
-		}
-		return s.Apply(s.Default())
+		return registry.Default(w, r.Target, r.Numerics)
 	})
 }
 

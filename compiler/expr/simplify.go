@@ -37,14 +37,8 @@ func (s Simplifier) Changes(e Expr) bool {
 	case *Select:
 		return s.Changes(n.Cond) || s.Changes(n.A) || s.Changes(n.B)
 	case *Load:
-		if _, ok := s.Tensors[n.Tensor]; ok {
-			return true
-		}
-		for _, x := range n.Index {
-			if s.Changes(x) {
-				return true
-			}
-		}
+		_, ok := s.Tensors[n.Tensor]
+		return ok || slices.ContainsFunc(n.Index, s.Changes)
 	case Node:
 		return slices.ContainsFunc(n.Operands(), s.Changes)
 	}

@@ -105,7 +105,9 @@ func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage st
 	}
 	g.RemoveDead()
 	if !opts.UncheckedIndices {
-		g.Checks = indexChecks(g)
+		if g.Checks, err = indexChecks(g); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := after(stageBuild); err != nil {
 		return nil, nil, err

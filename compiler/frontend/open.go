@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/frontend/importer"
 	"github.com/tilth-dev/tilth/compiler/frontend/programgen"
@@ -221,11 +220,7 @@ func probe(e program.Extent, q int) int64 {
 
 // with adds the values of the extents to an error.
 func with(extents []program.Extent, numbers []int64, err error) error {
-	list := make([]string, len(extents))
-	for k, e := range extents {
-		list[k] = fmt.Sprintf("%s=%d", e.Name, numbers[k])
-	}
-	return fmt.Errorf("with %s: %w", strings.Join(list, ", "), err)
+	return fmt.Errorf("with %s: %w", programgen.Values(extents, numbers), err)
 }
 
 // build returns the model as operators.

@@ -34,12 +34,17 @@ type Graph struct {
 // OpenOutput gives the extent of an output's axis as another output, a scalar of type i64.
 type OpenOutput struct{ Output, Axis, Count int }
 
-// IndexCheck requires that elements First, First+Step, ... of an input index an axis of Extent elements, counted from
-// its end if negative.
+// IndexCheck requires that elements of an input index an axis of Extent elements, counted from its end if negative.
+// The elements are a strided view, from element First on: along each axis, Counts elements that are Strides apart,
+// the outermost first.
 type IndexCheck struct {
-	Input       *Value
-	First, Step int64
-	Extent      int64
+	Input           *Value
+	First           int64
+	Counts, Strides []int64
+	Extent          int64
+	// Shape is the input's shape with the axes from the last varying one on as one, or all if none varies. Each axis
+	// of the view lies along one of its axes where possible.
+	Shape []int64
 }
 
 // EntryBytes is the budget's charge for an operand, a name or an attribute.

@@ -11,6 +11,8 @@ func IndexedAxes(n *Node) (operand int, extents []int64) {
 		x := n.In[0].Shape
 		axis := n.axis(n.Int("axis", 0), len(x))
 		return 1, x[axis : axis+1]
+	case "RoiAlign":
+		return 2, n.In[0].Shape[:1]
 	case "GatherND", "ScatterND":
 		batch, index := n.Int("batch_dims", 0), n.In[1].Shape
 		return 1, n.In[0].Shape[batch : batch+index[len(index)-1]]
@@ -26,10 +28,14 @@ func checkIndices(n *Node) error {
 	}
 	indices := n.In[operand].Const
 	for k := range indices.Len() {
-		i, extent := indices.Int(k), extents[k%int64(len(extents))]
-		if i < -extent || i >= extent {
-			return fmt.Errorf("index %d is outside of %d..%d", i, -extent, extent-1)
+		if i, extent := indices.Int(k), extents[k%int64(len(extents))]; i < -extent || i >= extent {
+			return OutOfRange(i, extent)
 		}
 	}
 	return nil
+}
+
+// OutOfRange returns the error for an index of an axis that the axis lacks.
+func OutOfRange(i, extent int64) error {
+	return fmt.Errorf("index %d is outside of %d..%d", i, -extent, extent-1)
 }

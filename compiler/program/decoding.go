@@ -25,20 +25,19 @@ func (p *Program) Decoding() (d Decoding, ok bool) {
 // input has past, and the other axes are equal.
 func (p *Program) decoding(in, output int) (d Decoding, ok bool) {
 	for axis := range p.Values[in].Shape {
-		before, plus := p.Times(in, axis)
-		after, more := p.Times(output, axis)
+		before, after := p.ExtentOf(in, axis), p.ExtentOf(output, axis)
 		var past, step []int
 		for k := range p.Extents {
-			for range before[k] {
+			for range before.Times[k] {
 				past = append(past, k)
 			}
-			for range after[k] - before[k] {
+			for range after.Times[k] - before.Times[k] {
 				step = append(step, k)
 			}
 		}
 		switch {
-		case len(step) == 0 && plus == more:
-		case ok || len(step) != 1 || len(past) != 1 || step[0] == past[0] || plus != 0 || more != 0:
+		case len(step) == 0 && before.Plus == after.Plus:
+		case ok || len(step) != 1 || len(past) != 1 || step[0] == past[0] || before.Plus != 0 || after.Plus != 0:
 			return Decoding{}, false
 		default:
 			d, ok = Decoding{Past: past[0], Step: step[0]}, true

@@ -43,25 +43,24 @@ func (p *Program) Continues(output int) int {
 	return slices.IndexFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == p.Outputs[output] })
 }
 
-// Times returns the factors of all extents in the formula of an input's or output's axis, and the constant.
-func (p *Program) Times(value, axis int) (times []int64, plus int64) {
-	times = make([]int64, len(p.Extents))
+// ExtentOf returns the form of the extent of an input's or output's axis, or that of zero if it is fixed.
+func (p *Program) ExtentOf(value, axis int) Form {
+	f := Form{Times: make([]int64, len(p.Extents))}
 	for _, v := range p.Varying {
 		if v.Value == value && v.Axis == axis {
-			times[v.Extent] += v.Times
-			plus += v.Plus
+			f.Times[v.Extent] += v.Times
+			f.Plus += v.Plus
 		}
 	}
-	return times, plus
+	return f
 }
 
-// Axis is an axis of a given input: it has Elements elements, which equal Plus and the sum of extents times Times.
+// Axis is an axis of a given input: it has Elements elements, which equal the form.
 type Axis struct {
 	Input    string
 	Axis     int
 	Elements int64
-	Times    []int64
-	Plus     int64
+	Form
 }
 
 // Solve derives the extents, using their names and bounds, from the axes of inputs. The error names the input with

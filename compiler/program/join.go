@@ -51,7 +51,10 @@ func (j *joiner) add(k int, p *Program) {
 	}
 	for _, c := range p.Checks {
 		c.Input += len(j.joined.Inputs)
-		c.Times = append(make([]int64, extents), c.Times...)
+		c.First, c.Extent, c.Axes = c.First.shifted(extents), c.Extent.shifted(extents), slices.Clone(c.Axes)
+		for i := range c.Axes {
+			c.Axes[i].Count = c.Axes[i].Count.shifted(extents)
+		}
 		j.joined.Checks = append(j.joined.Checks, c)
 	}
 	j.joined.Inputs = append(j.joined.Inputs, shifted(p.Inputs)...)

@@ -93,10 +93,12 @@ func checkTask(field string, task *tilthv1.TaskSpec) error {
 		return invalid(field+"weight", "is %v", task.GetWeight())
 	case !(task.GetFlop() >= 0) || math.IsInf(task.GetFlop(), 0):
 		return invalid(field+"flop", "is %v", task.GetFlop())
-	case !(task.GetPeakSeconds() >= 0) || math.IsInf(task.GetPeakSeconds(), 0):
+	case !records.ValidSeconds(task.GetPeakSeconds()):
 		return invalid(field+"peak_seconds", "is %v", task.GetPeakSeconds())
-	case !(task.GetByteSeconds() >= 0) || math.IsInf(task.GetByteSeconds(), 0):
+	case !records.ValidSeconds(task.GetByteSeconds()):
 		return invalid(field+"byte_seconds", "is %v", task.GetByteSeconds())
+	case !records.ValidSeconds(task.GetLeastSeconds()):
+		return invalid(field+"least_seconds", "is %v", task.GetLeastSeconds())
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 // measured accepts measurements. It skips trials that are already recorded.
 func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
+	least := max(b.spec().GetLeastSeconds(), b.spec().GetPeakSeconds()/records.MaxOverPeak)
 	for n, m := range req.GetMeasurements() {
 		i := b.place(m.GetCandidate())
 		if i < 0 {
@@ -20,7 +21,7 @@ func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 		}
 		m.Candidate = b.candidates[i]
 		err := cmp.Or(records.ValidateEnergy(b.job.spec.GetTarget().GetFingerprint(), m),
-			records.ValidateRate(m, b.spec().GetFlop(), b.spec().GetPeakSeconds()/records.MaxOverPeak))
+			records.ValidateRate(m, b.spec().GetFlop(), least))
 		if err != nil {
 			return refuseItem("measurements", n, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}

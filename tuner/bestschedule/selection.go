@@ -237,11 +237,7 @@ func (c *chooser) confirmed(ctx context.Context, task program.Task, r *tilthv1.R
 	if c.Confirm == nil {
 		return 0, "", nil
 	}
-	space, err := registry.Space(task.Workload, c.target, numerics)
-	if err != nil {
-		return 0, "", err
-	}
-	standard, err := space.Apply(space.Default())
+	standard, err := registry.Default(task.Workload, c.target, numerics)
 	if err != nil {
 		return 0, "", fmt.Errorf("default schedule of %s: %w", task.Name, err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/jobclient"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
@@ -47,7 +46,7 @@ func record(workload string, trace []byte) *tilthv1.Record {
 func TestBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 	p, machine := imported(t)
 	first, second := p.Tasks[0].Workload, p.Tasks[1].Workload
-	s, err := jobclient.Default(first, machine, schedule.Strict)
+	s, err := registry.Default(first, machine, schedule.Strict)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestRecordsFromElsewhereAreConfirmed(t *testing.T) {
 	p, machine := imported(t)
 	var list []*tilthv1.Record
 	for _, task := range p.Tasks[:3] {
-		s, err := jobclient.Default(task.Workload, machine, schedule.Strict)
+		s, err := registry.Default(task.Workload, machine, schedule.Strict)
 		if err != nil {
 			t.Fatal(err)
 		}

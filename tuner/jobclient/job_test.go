@@ -84,10 +84,12 @@ func TestSpecStandsByItself(t *testing.T) {
 			t.Errorf("task %d has the references %+v, want a default schedule and no limits", i, r)
 		}
 	}
-	spec.Target.Machine = roofline.Rates{FlopPerSecond: 1e9, Stores: []roofline.Store{{Name: "memory", Bytes: 1 << 40, BytesPerSecond: 1e9}}}.Encode()
+	rates := roofline.Rates{FlopPerSecond: 1e9, Stores: []roofline.Store{{Name: "memory", Bytes: 1 << 40, BytesPerSecond: 1e9}}}
+	spec = NewSpec(tasks(t), Options{Name: "mlp", Target: machine, Trials: 7, Tuner: "ga", Machine: rates.Encode()})
 	for i, r := range References(spec) {
-		if r.PeakSeconds != spec.GetTasks()[i].GetFlop()/1e9 || !(r.ByteSeconds > 0) {
-			t.Errorf("task %d has the limits %+v", i, r)
+		task := spec.GetTasks()[i]
+		if r.PeakSeconds != task.GetFlop()/1e9 || !(r.ByteSeconds > 0) || task.GetLeastSeconds() < r.PeakSeconds/8 || task.GetLeastSeconds() >= r.PeakSeconds {
+			t.Errorf("task %d has the limits %+v and the least latency %v", i, r, task.GetLeastSeconds())
 		}
 	}
 }

@@ -85,6 +85,11 @@ func NewSpec(tasks []Task, o Options) *tilthv1.JobSpec {
 	for i, r := range References(spec) {
 		spec.Tasks[i].PeakSeconds, spec.Tasks[i].ByteSeconds = r.PeakSeconds, r.ByteSeconds
 	}
+	if rates, err := roofline.Decode(o.Machine); err == nil {
+		for i, t := range tasks {
+			spec.Tasks[i].LeastSeconds = rates.Least(t.Workload, t.Flop, o.Target.RunsOnCPU())
+		}
+	}
 	return spec
 }
 
@@ -124,19 +129,9 @@ func Join(models ...Model) []Task {
 	return tasks
 }
 
-// Default returns the schedule of a workload that is used without measurements, restricted to the algorithms
-// that numerics allow.
-func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
-	s, err := registry.Space(w, t, numerics)
-	if err != nil {
-		return nil, err
-	}
-	return s.Apply(s.Default())
-}
-
 // defaultDigest returns the digest of the default schedule's trace, or "".
 func defaultDigest(w *expr.Workload, t *target.Target, numerics schedule.Numerics) string {
-	s, err := Default(w, t, numerics)
+	s, err := registry.Default(w, t, numerics)
 	if err != nil {
 		return ""
 	}

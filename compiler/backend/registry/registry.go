@@ -55,6 +55,16 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*sea
 	return b.Space(w, t, numerics), nil
 }
 
+// Default returns the schedule of a workload that is used without measurements, restricted to the algorithms
+// that numerics allow.
+func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
+	s, err := Space(w, t, numerics)
+	if err != nil {
+		return nil, err
+	}
+	return s.Apply(s.Default())
+}
+
 // Storage returns how programs for a target store factors of float32 products, at a level of numerics and as a type.
 // Invalid selects the type with the largest gain.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) (array.Storage, error) {

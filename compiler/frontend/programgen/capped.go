@@ -40,7 +40,7 @@ func (g *general) variants(w *expr.Workload, name string) (list []program.Varian
 		if err != nil {
 			return nil, 0, err
 		}
-		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, g.sayNumbers(x.caps)), own.Merge())}
+		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, Values(g.extents, x.caps)), own.Merge())}
 		e.program.Tasks[v.Task].Executions += x.share
 		for k, n := range x.caps {
 			v.Caps = append(v.Caps, program.Cap{Extent: k, Max: n})
@@ -93,7 +93,7 @@ func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 			sizes[s] = c.samples[s].list[c.number[t]].Shape[d]
 		}
 		if size, ok := c.fit(sizes); ok {
-			cut.Shape[d] = size.value(c.caps)
+			cut.Shape[d] = size.At(c.caps)
 		}
 	}
 	cut.Strides = stridesIn(&cut, t)

@@ -36,8 +36,9 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 		e.program.Outputs = append(e.program.Outputs, e.value(v))
 	}
 	e.open(g)
-	for _, c := range g.Checks {
-		e.program.AddCheck(program.IndexCheck{Input: slices.Index(g.Inputs, c.Input), First: c.First, Step: c.Step, Plus: c.Extent})
+	fixed := &opener{emitters: []*emitter{e}, at: [][]int64{nil}}
+	if err := fixed.checks([]Sample{{Graph: g}}); err != nil {
+		return nil, err
 	}
 	e.program.FindConditions()
 	return e.program, nil

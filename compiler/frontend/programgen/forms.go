@@ -105,7 +105,7 @@ func (o *opener) unlike(lists [][]int64, first int) (sample int) {
 	for d := range lists[0] {
 		f, _ := seen.fit(column(lists[:first], d))
 		for s, list := range lists {
-			if f.value(o.at[s]) != list[d] {
+			if f.At(o.at[s]) != list[d] {
 				return s
 			}
 		}
@@ -129,10 +129,12 @@ func (o *opener) checkNode(nodes []*graph.Node) error {
 			return fmt.Errorf("it is another operator with %s than with %s", o.say(s), o.say(0))
 		}
 	}
-	for axis := range first.Result.Shape {
-		if s, ok := o.fits(nodes, func(n *graph.Node) int64 { return n.Result.Shape[axis] }); !ok {
-			return fmt.Errorf("with %s its result has %d elements on axis %d, which is not in proportion", o.say(s), nodes[s].Result.Shape[axis], axis)
-		}
+	shapes := make([][]int64, len(nodes))
+	for s, n := range nodes {
+		shapes[s] = n.Result.Shape
+	}
+	if s := o.unlike(shapes, len(shapes)); s >= 0 {
+		return fmt.Errorf("with %s its result has the shape %v, which is not in proportion", o.say(s), shapes[s])
 	}
 	for name := range first.Attrs {
 		if err := o.checkAttribute(nodes, name); err != nil {
@@ -147,25 +149,9 @@ func (o *opener) checkNode(nodes []*graph.Node) error {
 	return nil
 }
 
-// fits reports whether a number of each sample has a form, or returns a sample that violates it.
-func (o *opener) fits(nodes []*graph.Node, number func(*graph.Node) int64) (sample int, ok bool) {
-	values := make([]int64, len(nodes))
-	for s, n := range nodes {
-		values[s] = number(n)
-	}
-	f, ok := o.fit(values)
-	for s, at := range o.at {
-		if !ok && f.value(at) != values[s] {
-			return s, false
-		}
-	}
-	return 0, true
-}
-
 // checkAttribute checks an attribute. Lists of integers may have a form.
 func (o *opener) checkAttribute(nodes []*graph.Node, name string) error {
-	numbers := func(n *graph.Node) []int64 { return append([]int64{n.Attrs[name].Int}, n.Attrs[name].Ints...) }
-	first := nodes[0].Attrs[name]
+	first, numbers := nodes[0].Attrs[name], make([][]int64, len(nodes))
 	for s, n := range nodes {
 		a := n.Attrs[name]
 		if a == nil || len(a.Ints) != len(first.Ints) {
@@ -176,11 +162,10 @@ func (o *opener) checkAttribute(nodes []*graph.Node, name string) error {
 		if a != first && !reflect.DeepEqual(rest, other) {
 			return fmt.Errorf("its attribute %s is another with %s than with %s", name, o.say(s), o.say(0))
 		}
+		numbers[s] = append([]int64{a.Int}, a.Ints...)
 	}
-	for k := range numbers(nodes[0]) {
-		if s, ok := o.fits(nodes, func(n *graph.Node) int64 { return numbers(n)[k] }); !ok {
-			return fmt.Errorf("its attribute %s is not in proportion with %s", name, o.say(s))
-		}
+	if s := o.unlike(numbers, len(numbers)); s >= 0 {
+		return fmt.Errorf("its attribute %s is not in proportion with %s", name, o.say(s))
 	}
 	return nil
 }

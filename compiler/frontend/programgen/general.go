@@ -122,11 +122,11 @@ func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 				return nil, fmt.Errorf("it has %d elements along an axis with %s and %d with %s, which is not a multiple of one extent",
 					extents[0], g.say(0), extents[1], g.say(1))
 			}
-			if f.shrinks() {
+			if f.Shrinks() {
 				return nil, fmt.Errorf("it has %d elements along an axis with %s and %d with %s, which are more with less of an extent: memory is laid out for the most: fix an extent by --shape",
 					extents[0], g.say(0), slices.Max(extents), g.say(slices.Index(extents, slices.Max(extents))))
 			}
-			x.Limit = f.expr(g.counts)
+			x.Limit = f.Expr(g.counts)
 		}
 		g.vars[v] = &x
 		made = append(made, &x)
@@ -136,7 +136,7 @@ func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 
 // errRead returns the error for a kernel that reads out of bounds for some extents.
 func (g *general) errRead(size int64, at []int64) error {
-	return fmt.Errorf("it takes elements that are none of the %d on an axis where %s: give that other bounds, or fix it by --shape", size, g.sayNumbers(at))
+	return fmt.Errorf("it takes elements that are none of the %d on an axis where %s: give that other bounds, or fix it by --shape", size, Values(g.extents, at))
 }
 
 // checkReads checks that the elements an expression reads along open axes exist for the smallest and largest value
@@ -180,8 +180,8 @@ func (g *general) checkIndex(t *expr.Tensor, dim int, index expr.Expr) error {
 	}
 	size, ok := g.fit(sizes)
 	for _, at := range g.corners() {
-		if lo, hi := g.between(index, at); !ok || lo < 0 || hi >= size.value(at) {
-			return g.errRead(size.value(at), at)
+		if lo, hi := g.between(index, at); !ok || lo < 0 || hi >= size.At(at) {
+			return g.errRead(size.At(at), at)
 		}
 	}
 	return nil
@@ -270,7 +270,7 @@ func (g *general) integer(first *expr.Int, of []expr.Expr) (expr.Expr, error) {
 	if !ok {
 		return nil, fmt.Errorf("it computes with %d with %s and with %d with %s, which is not a multiple of one extent", values[0], g.say(0), values[1], g.say(1))
 	}
-	return expr.To(first.Type, f.expr(g.counts)), nil
+	return expr.To(first.Type, f.Expr(g.counts)), nil
 }
 
 // float returns a number that may be an extent, as in a mean, or its reciprocal.
@@ -294,10 +294,10 @@ func (g *general) float(first *expr.Float, of []expr.Expr) (expr.Expr, error) {
 		isWhole, isInverse = isWhole && w, isInverse && i
 	}
 	if f, ok := g.fit(whole); ok && isWhole {
-		return expr.To(first.Type, f.expr(g.counts)), nil
+		return expr.To(first.Type, f.Expr(g.counts)), nil
 	}
 	if f, ok := g.fit(inverse); ok && isInverse {
-		return expr.DivE(expr.F(first.Type, 1), expr.To(first.Type, f.expr(g.counts))), nil
+		return expr.DivE(expr.F(first.Type, 1), expr.To(first.Type, f.Expr(g.counts))), nil
 	}
 	return nil, fmt.Errorf("it computes with %v with %s and with %v with %s, which is neither a multiple of an extent nor one divided by it",
 		values[0], g.say(0), values[1], g.say(1))

@@ -77,11 +77,12 @@ type opener struct {
 }
 
 // say describes a sample's extents.
-func (o *opener) say(sample int) string { return o.sayNumbers(o.at[sample]) }
+func (o *opener) say(sample int) string { return Values(o.extents, o.at[sample]) }
 
-func (o *opener) sayNumbers(at []int64) string {
+// Values describes the values of extents, for messages.
+func Values(extents []program.Extent, at []int64) string {
 	list := make([]string, len(at))
-	for k, x := range o.extents {
+	for k, x := range extents {
 		list[k] = fmt.Sprintf("%s=%d", x.Name, at[k])
 	}
 	return strings.Join(list, ", ")
@@ -154,49 +155,21 @@ func (o *opener) begins(value []int) bool {
 	return false
 }
 
-// form is a linear function of the extents: factors and a constant.
-type form struct {
-	times []int64
-	plus  int64
-}
-
 // fit returns the form of a number from its values in the samples; ok is false if it has no form.
-func (o *opener) fit(values []int64) (f form, ok bool) {
-	f = form{times: make([]int64, len(o.extents)), plus: values[0]}
+func (o *opener) fit(values []int64) (f program.Form, ok bool) {
+	f = program.Form{Times: make([]int64, len(o.extents)), Plus: values[0]}
 	for k := range o.extents {
 		s := slices.IndexFunc(o.at, func(at []int64) bool { return at[k] != o.at[0][k] })
 		distance := o.at[0][k] - o.at[s][k]
-		f.times[k] = (values[0] - values[s]) / distance
-		f.plus -= f.times[k] * o.at[0][k]
+		f.Times[k] = (values[0] - values[s]) / distance
+		f.Plus -= f.Times[k] * o.at[0][k]
 	}
 	for s, v := range values {
-		if f.value(o.at[s]) != v {
+		if f.At(o.at[s]) != v {
 			return f, false
 		}
 	}
 	return f, true
-}
-
-func (f form) value(extents []int64) int64 {
-	n := f.plus
-	for k, t := range f.times {
-		n += t * extents[k]
-	}
-	return n
-}
-
-// shrinks reports whether the number decreases as some extent grows.
-func (f form) shrinks() bool {
-	return slices.ContainsFunc(f.times, func(n int64) bool { return n < 0 })
-}
-
-// expr returns the number as an expression of an execution's extents.
-func (f form) expr(counts []*expr.Tensor) expr.Expr {
-	e := expr.I(0)
-	for k, t := range f.times {
-		e = expr.AddE(e, expr.MulE(counts[k].At(), expr.I(t)))
-	}
-	return expr.AddE(e, expr.I(f.plus))
 }
 
 // varies reports whether values differ.
@@ -232,27 +205,58 @@ func (o *opener) values() error {
 	return nil
 }
 
-// checks derives the checks of indices.
+// checks derives the checks of indices. It leaves out views of inputs whose memory has no general form.
 func (o *opener) checks(samples []Sample) error {
+	p := o.emitters[0].program
 	for k, c := range samples[0].Graph.Checks {
 		var sizes []int64
+		var elements view
 		for _, s := range samples {
 			if len(s.Graph.Checks) == len(samples[0].Graph.Checks) {
-				sizes = append(sizes, s.Graph.Checks[k].Extent)
+				own := s.Graph.Checks[k]
+				sizes = append(sizes, own.Extent)
+				elements.add(own.Shape, own.First, own.Counts, own.Strides)
 			}
 		}
-		size, ok := form{}, len(sizes) == len(samples)
+		extent, ok := program.Form{}, len(sizes) == len(samples)
 		if ok {
-			size, ok = o.fit(sizes)
+			extent, ok = o.fit(sizes)
 		}
 		if !ok {
 			return fmt.Errorf("input %q indexes an axis whose extent is not in proportion to %s: fix it by --shape, or compile with --unchecked-indices", c.Input.Name, o.names())
 		}
-		o.emitters[0].program.AddCheck(program.IndexCheck{
-			Input: slices.Index(samples[0].Graph.Inputs, c.Input), First: c.First, Step: c.Step, Plus: size.plus, Times: size.times,
-		})
+		input := slices.Index(samples[0].Graph.Inputs, c.Input)
+		if check, ok := o.indexCheck(elements, p.MemoryOf(p.Inputs[input])); ok {
+			check.Input, check.Extent = input, extent
+			p.AddCheck(check)
+		}
 	}
 	return nil
+}
+
+// indexCheck returns the check of a view of an input in memory of a shape; ok is false if it has no general form.
+func (o *opener) indexCheck(v view, memory []int64) (c program.IndexCheck, ok bool) {
+	last := len(v.roots[0]) - 1
+	memory = append(slices.Clone(memory[:last]), array.Elements(memory[last:]))
+	for s := range v.roots {
+		if len(v.shapes[s]) != len(v.shapes[0]) || !v.isSame(s) {
+			return c, false
+		}
+	}
+	begins, ok := o.forms(v.begins)
+	counts, fits := o.forms(v.shapes)
+	if !ok || !fits || !o.staysInside(v) {
+		return c, false
+	}
+	c.First = o.offset(begins, memory)
+	for k, count := range counts {
+		stride := int64(0)
+		for d, n := range expr.RowMajorStrides(memory) {
+			stride += n * digits(v.strides[0][k], v.roots[0])[d]
+		}
+		c.Axes = append(c.Axes, program.StridedAxis{Count: count, Stride: stride})
+	}
+	return c, true
 }
 
 // inSample returns the number in a sample of a value of the program.

@@ -53,45 +53,56 @@ func isCorner(part, whole *array.Array) bool {
 
 // checkView rejects a view whose elements depend on the extents.
 func (v *valueOf) checkView() error {
-	var roots, begins [][]int64 // by sample
+	var at view
 	for s := range v.index {
 		x := v.in(s)
 		if x.Alias != v.inSample(s, v.in(0).Alias) {
 			return fmt.Errorf("it is stored in different values with %s and with %s", v.say(s), v.say(0))
 		}
-		roots = append(roots, v.emitters[s].program.Values[x.Alias].Shape)
-		begins = append(begins, digits(x.Offset, roots[s]))
+		at.add(v.emitters[s].program.Values[x.Alias].Shape, x.Offset, x.Shape, memoryStrides(x))
 	}
-	beginning, ok := v.forms(begins)
-	ok = ok && !slices.ContainsFunc(beginning, form.shrinks) // the start depends on the maximum
+	beginning, ok := v.forms(at.begins)
+	ok = ok && !slices.ContainsFunc(beginning, program.Form.Shrinks) // the start depends on the maximum
 	for s := range v.index {
-		if len(roots[s]) != len(roots[0]) || !ok || !v.isSameView(s, roots) {
+		if !ok || !at.isSame(s) {
 			return fmt.Errorf("its storage differs between %s and %s, such as where open axes are joined: fix an extent with --shape",
 				v.say(s), v.say(0))
 		}
 	}
-	if !v.staysInside(roots, begins) {
+	if !v.staysInside(at) {
 		return fmt.Errorf("it exceeds an open axis of its storage: change the bounds of that axis, or fix it with --shape")
 	}
-	if v.begin(beginning, roots[0]); v.mayMove() {
+	value, first := &v.emitters[0].program.Values[v.index[0]], v.offset(beginning, at.roots[0])
+	value.Offset, value.Moves = first.Plus, first.Times
+	if !slices.ContainsFunc(value.Moves, func(n int64) bool { return n != 0 }) {
+		value.Moves = nil
+	}
+	if v.mayMove() {
 		return nil
 	}
 	return fmt.Errorf("its offset depends on an extent, and a kernel may overwrite what precedes it: fix that extent with --shape")
 }
 
-// begin records where a view starts, from the forms of the indices of its first element.
-func (v *valueOf) begin(first []form, root []int64) {
-	value := &v.emitters[0].program.Values[v.index[0]]
-	value.Offset, value.Moves = 0, make([]int64, len(v.extents))
-	for d, stride := range expr.RowMajorStrides(root) {
-		value.Offset += first[d].plus * stride
-		for k, times := range first[d].times {
-			value.Moves[k] += times * stride
+// view holds the places of a view in its containing value, by sample: the shape of that value, the index of the view's
+// first element in it, the view's shape, and the distances between neighbours along each of its axes.
+type view struct{ roots, begins, shapes, strides [][]int64 }
+
+// add adds the next sample.
+func (v *view) add(root []int64, offset int64, shape, strides []int64) {
+	v.roots, v.begins = append(v.roots, root), append(v.begins, digits(offset, root))
+	v.shapes, v.strides = append(v.shapes, shape), append(v.strides, strides)
+}
+
+// offset returns the offset in memory of the given shape of the element at an index.
+func (o *opener) offset(index []program.Form, memory []int64) program.Form {
+	offset := program.Form{Times: make([]int64, len(o.extents))}
+	for d, stride := range expr.RowMajorStrides(memory) {
+		offset.Plus += index[d].Plus * stride
+		for k, times := range index[d].Times {
+			offset.Times[k] += times * stride
 		}
 	}
-	if !slices.ContainsFunc(value.Moves, func(n int64) bool { return n != 0 }) {
-		value.Moves = nil
-	}
+	return offset
 }
 
 // mayMove reports whether the start of a view may depend on the extents: the view is only read, or is the only written
@@ -119,45 +130,39 @@ func (o *opener) isWritten(value int) bool {
 	})
 }
 
-// isSameView reports whether the offsets of a view's elements from its first one, as indices of the containing
-// value, equal those in the first sample.
-func (v *valueOf) isSameView(s int, roots [][]int64) bool {
-	mine, first := v.in(s), v.in(0)
-	own, others := memoryStrides(mine), memoryStrides(first)
-	for k, stride := range own {
-		if mine.Shape[k] > 1 && first.Shape[k] > 1 && !slices.Equal(digits(stride, roots[s]), digits(others[k], roots[0])) {
+// isSame reports whether the offsets of a view's elements from its first one, as indices of the containing value,
+// equal those in the first sample.
+func (v *view) isSame(s int) bool {
+	for k, stride := range v.strides[s] {
+		if v.shapes[s][k] > 1 && v.shapes[0][k] > 1 && !slices.Equal(digits(stride, v.roots[s]), digits(v.strides[0][k], v.roots[0])) {
 			return false
 		}
 	}
-	return true
+	return len(v.roots[s]) == len(v.roots[0])
 }
 
 // staysInside reports whether no index of the containing value wraps along an open axis, since it would wrap
 // elsewhere for other extents.
-func (v *valueOf) staysInside(roots, begins [][]int64) bool {
-	var shapes [][]int64
-	for s := range v.index {
-		shapes = append(shapes, v.in(s).Shape)
-	}
-	for _, at := range append(v.corners(), v.at...) {
-		root, ok := v.shapeAt(roots, at)
-		shape, fits := v.shapeAt(shapes, at)
-		largest, moves := v.shapeAt(begins, at)
+func (o *opener) staysInside(v view) bool {
+	for _, at := range append(o.corners(), o.at...) {
+		root, ok := o.shapeAt(v.roots, at)
+		shape, fits := o.shapeAt(v.shapes, at)
+		largest, moves := o.shapeAt(v.begins, at)
 		if !ok || !fits || !moves || slices.ContainsFunc(largest, func(begin int64) bool { return begin < 0 }) {
 			return false
 		}
 		if slices.Contains(shape, 0) {
 			continue // the view is empty
 		}
-		for k, stride := range memoryStrides(v.in(0)) {
-			for d, step := range digits(stride, roots[0]) {
+		for k, stride := range v.strides[0] {
+			for d, step := range digits(stride, v.roots[0]) {
 				largest[d] += (shape[k] - 1) * step
 			}
 		}
 		carried := int64(0)
 		for d := len(largest) - 1; d >= 0; d-- {
 			total := largest[d] + carried
-			if root[d] < 1 || total >= root[d] && varies(column(roots, d)) {
+			if root[d] < 1 || total >= root[d] && varies(column(v.roots, d)) {
 				return false
 			}
 			carried = total / root[d]
@@ -167,17 +172,17 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 }
 
 // shapeAt returns a shape at the given extents, derived from those in the samples.
-func (v *valueOf) shapeAt(shapes [][]int64, extents []int64) ([]int64, bool) {
-	forms, ok := v.forms(shapes)
+func (o *opener) shapeAt(shapes [][]int64, extents []int64) ([]int64, bool) {
+	forms, ok := o.forms(shapes)
 	shape := make([]int64, len(forms))
 	for d, f := range forms {
-		shape[d] = f.value(extents)
+		shape[d] = f.At(extents)
 	}
 	return shape, ok
 }
 
 // forms returns the form of each number in lists with one entry per sample.
-func (o *opener) forms(lists [][]int64) (forms []form, ok bool) {
+func (o *opener) forms(lists [][]int64) (forms []program.Form, ok bool) {
 	for d := range lists[0] {
 		f, ok := o.fit(column(lists, d))
 		if !ok {
@@ -228,13 +233,13 @@ func (v *valueOf) note() error {
 			continue
 		}
 		f, ok := v.fit(counts)
-		if !ok || slices.Min(f.times) < 0 {
+		if !ok || slices.Min(f.Times) < 0 {
 			return fmt.Errorf("axis %d has %d elements with %s and %d with %s, which is not a sum of extents", axis, counts[0], v.say(0), counts[1], v.say(1))
 		}
-		for k, times := range f.times {
+		for k, times := range f.Times {
 			if times > 0 {
-				p.Varying = append(p.Varying, program.Varying{Value: v.index[0], Axis: axis, Extent: k, Times: times, Plus: f.plus})
-				f.plus = 0
+				p.Varying = append(p.Varying, program.Varying{Value: v.index[0], Axis: axis, Extent: k, Times: times, Plus: f.Plus})
+				f.Plus = 0
 			}
 		}
 	}

@@ -49,7 +49,9 @@ func Calls(p *program.Program, inputs map[string]*array.Array,
 		}
 	}
 	for _, c := range p.Checks {
-		if err := check(p, c, inputs[p.Values[p.Inputs[c.Input]].Name], extents); err != nil {
+		k := p.Inputs[c.Input]
+		memory := &array.Array{DType: p.Values[k].DType, Shape: p.MemoryOf(k), Data: m.roots[p.Root(k)]}
+		if err := check(p, c, memory, extents); err != nil {
 			return nil, fmt.Errorf("evaluate %q: %w", p.Name, err)
 		}
 	}
@@ -140,5 +142,6 @@ func (m memory) at(v int) Strided {
 	if strides == nil {
 		strides = expr.RowMajorStrides(value.Shape)
 	}
-	return Strided{Data: m.roots[root][begin(value, m.extents)*value.DType.Bytes():], Strides: strides}
+	begin := program.Form{Plus: value.Offset, Times: value.Moves}.At(m.extents)
+	return Strided{Data: m.roots[root][begin*value.DType.Bytes():], Strides: strides}
 }

@@ -24,23 +24,13 @@ func shapeOf(p *program.Program, value int, extents []int64) []int64 {
 	return shape
 }
 
-// begin returns the offset of a value in its containing memory, in elements, for the given extents.
-func begin(v program.Value, extents []int64) int64 {
-	at := v.Offset
-	for k, n := range v.Moves {
-		at += n * extents[k]
-	}
-	return at
-}
-
 // extentsOf derives the extents from the shapes of the named inputs. The error names the input with an invalid or
 // inconsistent shape.
 func extentsOf(p *program.Program, inputs map[string]*array.Array) ([]int64, error) {
 	var axes []program.Axis
 	for _, in := range p.Inputs {
 		for axis := range p.Values[in].Shape {
-			c := program.Axis{Input: p.Values[in].Name, Axis: axis}
-			c.Times, c.Plus = p.Times(in, axis)
+			c := program.Axis{Input: p.Values[in].Name, Axis: axis, Form: p.ExtentOf(in, axis)}
 			if a := inputs[c.Input]; a != nil && axis < len(a.Shape) && slices.ContainsFunc(c.Times, isPositive) {
 				c.Elements = a.Shape[axis]
 				axes = append(axes, c)
@@ -52,20 +42,27 @@ func extentsOf(p *program.Program, inputs map[string]*array.Array) ([]int64, err
 
 func isPositive(n int64) bool { return n > 0 }
 
-// check returns an error if an element of an input is out of range, for the given extents.
-func check(p *program.Program, c program.IndexCheck, a *array.Array, extents []int64) error {
-	n := c.Plus
-	for k, times := range c.Times {
-		n += times * extents[k]
-	}
-	for k := c.First; k < a.Len(); k += c.Step {
-		i := int64(a.Float(k))
-		if !a.DType.IsFloat() {
-			i = a.Int(k)
+// check returns an error if a checked element of an input's memory is out of range, for the given extents.
+func check(p *program.Program, c program.IndexCheck, memory *array.Array, extents []int64) error {
+	n := c.Extent.At(extents)
+	var scan func(at int64, axes []program.StridedAxis) error
+	scan = func(at int64, axes []program.StridedAxis) error {
+		if len(axes) > 0 {
+			for k := range axes[0].Count.At(extents) {
+				if err := scan(at+k*axes[0].Stride, axes[1:]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		i := int64(memory.Float(at))
+		if !memory.DType.IsFloat() {
+			i = memory.Int(at)
 		}
 		if i < -n || i >= n {
 			return fmt.Errorf("input \"%s\" has the index %d, which is outside of %d..%d", p.Values[p.Inputs[c.Input]].Name, i, -n, n-1)
 		}
+		return nil
 	}
-	return nil
+	return scan(c.First.At(extents), c.Axes)
 }

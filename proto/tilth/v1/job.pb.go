@@ -121,7 +121,10 @@ type TaskSpec struct {
 	ByteSeconds float64 `protobuf:"fixed64,141,opt,name=byte_seconds,json=byteSeconds,proto3" json:"byte_seconds,omitempty"`
 	// Points of the task's space that the search tries first, as text; opaque to the tracker. They come from schedules
 	// of other compilers. A tuner skips those that it cannot parse.
-	Seeds         [][]byte `protobuf:"bytes,142,rep,name=seeds,proto3" json:"seeds,omitempty"`
+	Seeds [][]byte `protobuf:"bytes,142,rep,name=seeds,proto3" json:"seeds,omitempty"`
+	// Latency on the target, in seconds, below which the tracker refuses measurements that execute all multiplications.
+	// It relies on the machine's peak rates as known to the client; 0 = unknown.
+	LeastSeconds  float64 `protobuf:"fixed64,143,opt,name=least_seconds,json=leastSeconds,proto3" json:"least_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +220,13 @@ func (x *TaskSpec) GetSeeds() [][]byte {
 		return x.Seeds
 	}
 	return nil
+}
+
+func (x *TaskSpec) GetLeastSeconds() float64 {
+	if x != nil {
+		return x.LeastSeconds
+	}
+	return 0
 }
 
 // TargetSpec is the target of a job; every field is opaque to the tracker and compared for equality only.
@@ -2675,7 +2685,7 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x14tilth/v1/model.proto\x1a\x16tilth/v1/options.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\xbd\x02\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x14tilth/v1/model.proto\x1a\x16tilth/v1/options.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\xe3\x02\n" +
 	"\bTaskSpec\x12\x19\n" +
 	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x04name\x12.\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\"\n" +
@@ -2685,7 +2695,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x0edefault_digest\x18\x06 \x01(\tB\x05\x90\xb5\x18\x80\x01R\rdefaultDigest\x12\"\n" +
 	"\fpeak_seconds\x18\x8c\x01 \x01(\x01R\vpeakSeconds\x12\"\n" +
 	"\fbyte_seconds\x18\x8d\x01 \x01(\x01R\vbyteSeconds\x12 \n" +
-	"\x05seeds\x18\x8e\x01 \x03(\fB\t\x88\xb5\x18\b\x90\xb5\x18\x80 R\x05seeds\"\xce\x01\n" +
+	"\x05seeds\x18\x8e\x01 \x03(\fB\t\x88\xb5\x18\b\x90\xb5\x18\x80 R\x05seeds\x12$\n" +
+	"\rleast_seconds\x18\x8f\x01 \x01(\x01R\fleastSeconds\"\xce\x01\n" +
 	"\n" +
 	"TargetSpec\x12'\n" +
 	"\vfingerprint\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\vfingerprint\x12&\n" +

@@ -2,16 +2,15 @@
  * makes them read outside their operands, and the answer for a clamped index would be wrong. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "failure.h"
 #include "handle.h"
 
-/* The elements of an input that a check concerns. */
+/* The range of the checked elements of an input. */
 struct range {
-  const struct tilth_check *check;
   const struct tilth_tensor *tensor;
   int64_t limit; /* elements are at least -limit and less than limit */
+  int64_t bytes; /* of an element */
 };
 
 static int outside(const struct range *r, const char *value) {
@@ -19,25 +18,25 @@ static int outside(const struct range *r, const char *value) {
 }
 
 /* The first loop has no exit, so that compilers vectorise it. */
-#define SCAN(type, wide, format, above)                                               \
-  do {                                                                                \
-    const type *v = (const type *)at;                                                 \
-    const wide low = (wide)-r->limit, high = (wide)r->limit;                          \
-    int bad = 0;                                                                      \
-    (void)low;                                                                        \
-    for (int64_t i = first; i < n; i += step) bad |= !((above) && (wide)v[i] < high); \
-    for (int64_t i = first; bad && i < n; i += step)                                  \
-      if (!((above) && (wide)v[i] < high)) {                                          \
-        char text[32];                                                                \
-        snprintf(text, sizeof text, format, v[i]);                                    \
-        return outside(r, text);                                                      \
-      }                                                                               \
-    return 0;                                                                         \
+#define SCAN(type, wide, format, above)                                  \
+  do {                                                                   \
+    const type *v = (const type *)at;                                    \
+    const wide low = (wide)-r->limit, high = (wide)r->limit;             \
+    int bad = 0;                                                         \
+    (void)low;                                                           \
+    for (int64_t i = 0; i < n * stride; i += stride)                     \
+      bad |= !((above) && (wide)v[i] < high);                            \
+    for (int64_t i = 0; bad && i < n * stride; i += stride)              \
+      if (!((above) && (wide)v[i] < high)) {                             \
+        char text[32];                                                   \
+        snprintf(text, sizeof text, format, v[i]);                       \
+        return outside(r, text);                                         \
+      }                                                                  \
+    return 0;                                                            \
   } while (0)
 
-/* Checks n consecutive elements. Casts of floating-point numbers to indices cut off their fractions. */
-static int scan(const struct range *r, const char *at, int64_t n) {
-  const int64_t first = r->check->first, step = r->check->step;
+/* Checks n elements. Casts of floating-point numbers to indices cut off their fractions. */
+static int scan(const struct range *r, const char *at, int64_t n, int64_t stride) {
   switch (r->tensor->type) {
     case TILTH_TYPE_INT64: SCAN(int64_t, int64_t, "%" PRId64, v[i] >= low);
     case TILTH_TYPE_INT32: SCAN(int32_t, int64_t, "%" PRId32, v[i] >= low);
@@ -54,30 +53,29 @@ static int scan(const struct range *r, const char *at, int64_t n) {
   return 0;
 }
 
-/* Checks the part of an input that an execution has, from an axis on; the input lies in memory as in its largest shape. */
-static int scan_part(const struct range *r, const int64_t *shape, int32_t axis, const char *at) {
-  const struct tilth_tensor *t = r->tensor;
-  if (axis == t->rank) return scan(r, at, 1);
-  if (!memcmp(shape + axis + 1, t->shape + axis + 1, sizeof *shape * (size_t)(t->rank - axis - 1))) {
-    int64_t n = shape[axis];
-    for (int32_t k = axis + 1; k < t->rank; k++) n *= shape[k];
-    return scan(r, at, n);
-  }
-  int64_t bytes = t->bytes;
-  for (int32_t k = 0; k <= axis; k++) bytes /= t->shape[k];
-  for (int64_t i = 0; i < shape[axis]; i++)
-    if (scan_part(r, shape, axis + 1, at + i * bytes)) return -1;
+static int64_t number(const struct tilth_model *m, const struct tilth_form *f) {
+  int64_t n = f->plus;
+  for (int32_t i = 0; i < tilth_plan.n_extents; i++) n += f->times[i] * *tilth_engine_extent(m->engine, i);
+  return n;
+}
+
+/* Checks a view, which lies in memory as in the input's largest shape. */
+static int scan_view(const struct tilth_model *m, const struct range *r, const struct tilth_strided_axis *axes, int32_t rank, const char *at) {
+  if (!rank) return scan(r, at, 1, 1);
+  int64_t n = number(m, &axes->count);
+  if (rank == 1) return scan(r, at, n, axes->stride);
+  for (int64_t i = 0; i < n; i++)
+    if (scan_view(m, r, axes + 1, rank - 1, at + i * axes->stride * r->bytes)) return -1;
   return 0;
 }
 
 int tilth_check(struct tilth_model *m) {
   for (int32_t k = 0; k < tilth_plan.n_checks; k++) {
     const struct tilth_check *c = &tilth_plan.checks[k];
-    struct range r = {c, &tilth_plan.inputs[c->input], c->plus};
-    for (int32_t i = 0; i < tilth_plan.n_extents; i++) r.limit += c->times[i] * *tilth_engine_extent(m->engine, i);
-    int64_t shape[r.tensor->rank + 1];
-    tilth_input_shape(m, c->input, shape);
-    if (scan_part(&r, shape, 0, tilth_engine_input(m->engine, c->input))) return -1;
+    struct range r = {&tilth_plan.inputs[c->input], number(m, &c->extent), tilth_plan.inputs[c->input].bytes};
+    for (int32_t i = 0; i < r.tensor->rank; i++) r.bytes /= r.tensor->shape[i];
+    const char *at = tilth_engine_input(m->engine, c->input);
+    if (scan_view(m, &r, c->axes, c->rank, at + number(m, &c->first) * r.bytes)) return -1;
   }
   return 0;
 }

@@ -31,13 +31,24 @@ struct tilth_varying {
   int64_t times, plus;
 };
 
-/* A condition on an input that indexes an axis of n elements, plus and the sum of times * extent: elements first,
- * first + step, ... are at least -n and less than n. */
-struct tilth_check {
-  int32_t input;
-  int64_t first, step;
+/* A number that depends on the extents: plus and the sum of times * extent. */
+struct tilth_form {
   int64_t plus;
   const int64_t *times; /* one for each extent of the plan */
+};
+
+/* An axis of a strided view. */
+struct tilth_strided_axis {
+  struct tilth_form count;
+  int64_t stride;
+};
+
+/* A condition on an input that indexes an axis of extent elements: those of a view, from element first on, are at least
+ * -extent and less than extent. */
+struct tilth_check {
+  int32_t input, rank;
+  struct tilth_form first, extent;
+  const struct tilth_strided_axis *axes;
 };
 
 /* An output of the plan, a bool, that must be true after a run, and the message if it is not. */
