@@ -171,12 +171,7 @@ func (s *Store) LastJobID() (string, error) {
 
 // EndedJobs implements records.Jobs.
 func (s *Store) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
-	return eachRow(s, &s.ended, func(id string, row []byte) error {
-		e := &storev1.EndedRow{}
-		err := decode(row, e)
-		visit(id, e)
-		return err
-	})
+	return visitAll(s, records.RowEnded, visit)
 }
 
 // Sweep implements records.Jobs. Jobs are dropped completely, so it does nothing.
