@@ -35,21 +35,15 @@ func (s *Schedule) CacheRead(stageID, load int, perm []int) (cache int, err erro
 		}
 		return t.At(at...)
 	})
-	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
-		l, ok := e.(*expr.Load)
-		if !ok || l.Tensor != t {
-			return e
-		}
+	g.Body = expr.RewriteLoads(g.Body, t, func(l *expr.Load) expr.Expr {
 		at := make([]expr.Expr, len(perm))
 		for k, d := range perm {
 			at[k] = l.Index[d]
 		}
 		return copied.At(at...)
 	})
-	c := &Stage{Tensor: copied, Axes: copied.Axes, Body: copied.Body}
-	s.addStage(c)
 	s.record("cache-read", append([]int{stageID, load}, perm...)...)
-	return c.ID, nil
+	return s.added(copied).ID, nil
 }
 
 // distinctLoads returns the tensors that an expression loads, in order of appearance.

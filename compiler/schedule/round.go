@@ -27,13 +27,8 @@ func (s *Schedule) Round(stageID, load int) (copied int, err error) {
 	}
 	t := tensors[load]
 	rounded := expr.Compute(t.Name+"_rounded", t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(array.BFloat16, t.At(i...)) })
-	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
-		if l, ok := e.(*expr.Load); ok && l.Tensor == t {
-			return expr.To(array.Float32, rounded.At(l.Index...))
-		}
-		return e
-	})
+	g.Body = expr.RewriteLoads(g.Body, t, func(l *expr.Load) expr.Expr { return expr.To(array.Float32, rounded.At(l.Index...)) })
 	s.algorithms = append(s.algorithms, roundedFormats[BF16])
 	s.record("round", stageID, load)
-	return s.addCopy(rounded), nil
+	return s.added(rounded).ID, nil
 }

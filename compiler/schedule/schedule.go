@@ -147,12 +147,16 @@ const (
 func New(w *expr.Workload) *Schedule {
 	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}, Prefetches: map[int]int64{}, Transforms: map[int]*Transform{}}
 	for _, t := range w.Stages {
-		s.addStage(&Stage{
-			Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body,
-			IsOutput: slices.Contains(w.Outputs, t),
-		})
+		s.added(t).IsOutput = slices.Contains(w.Outputs, t)
 	}
 	return s
+}
+
+// added returns a new stage that computes a tensor, possibly by a reduction.
+func (s *Schedule) added(t *expr.Tensor) *Stage {
+	g := &Stage{Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body}
+	s.addStage(g)
+	return g
 }
 
 func (s *Schedule) addStage(g *Stage) {
