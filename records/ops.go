@@ -7,8 +7,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Op is one change of a store, by value: one of the types below. Except for PutRow and DropRow, the method of
-// Write with the same name describes it. Rows are encoded messages. The store owns them, including their spare capacity, once the write is committed.
+// Op is one change of a store, by value: one of the types below. Except for PutRow and DropRow, the method of Write
+// with the same name describes it. Rows are encoded messages. The store owns them, including their spare capacity,
+// once the write is committed.
 type Op interface{ op() }
 
 type (

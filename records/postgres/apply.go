@@ -46,8 +46,8 @@ func (t *txn) put(table, id string, message []byte) {
 
 func (t *txn) remove(table, id string) { t.do("DELETE FROM "+table+" WHERE id = $1", []byte(id)) }
 
-// putRow stores a row of a table of messages. Names of agents and devices may be too long for a key, so their index uses
-// digests.
+// putRow stores a row of a table of messages. Names of agents and devices may be too long for a key, so their index
+// uses digests.
 func (t *txn) putRow(op records.PutRow) {
 	switch table := rowTables[op.Kind].name; op.Kind {
 	case records.RowClosed:
