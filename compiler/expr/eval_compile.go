@@ -190,40 +190,35 @@ type term struct {
 
 // affineLoad is a load whose position is affine in the variables and always in bounds.
 type affineLoad struct {
-	base  int64
+	at    Linear
 	terms []term
-	coef  map[*Var]int64
 }
 
-func (c *compiler) affine(n *Load) (affineLoad, bool) {
-	total := affineForm{coef: map[*Var]int64{}}
+func (c *compiler) affine(n *Load) (load affineLoad, ok bool) {
 	stride := int64(1)
 	for k := len(n.Index) - 1; k >= 0; k-- {
-		form, ok := toAffine(n.Index[k])
-		if !ok {
-			return affineLoad{}, false
-		}
-		lo, hi, ok := form.bounds()
+		index := Linearize(n.Index[k])
+		lo, hi, ok := index.Bounds()
 		if !ok || lo < 0 || hi >= n.Tensor.Shape[k] {
 			return affineLoad{}, false
 		}
-		total.offset += stride * form.offset
-		for v, x := range form.coef {
-			total.coef[v] += stride * x
-		}
+		load.at = load.at.Plus(index, stride)
 		stride *= n.Tensor.Shape[k]
 	}
-	load := affineLoad{base: total.offset, coef: total.coef}
-	for v, x := range total.coef {
-		if v.Extent > 1 && x != 0 {
-			load.terms = append(load.terms, term{c.slots[v], x})
+	for _, t := range load.at.Terms {
+		v, ok := t.Atom.(*Var)
+		if !ok {
+			return affineLoad{}, false
+		}
+		if v.Extent > 1 {
+			load.terms = append(load.terms, term{c.slots[v], t.Coef})
 		}
 	}
 	return load, true
 }
 
 func (a affineLoad) offsetFn() intFn {
-	base, t := a.base, a.terms
+	base, t := a.at.Const, a.terms
 	switch len(t) {
 	case 0:
 		return func(*frame) int64 { return base }
@@ -254,9 +249,10 @@ func (c *compiler) stream(e Expr, inner *Var) (stream, bool) {
 	if !ok || n.Tensor.DType != array.Float32 {
 		return stream{}, false
 	}
-	at, ok := c.affine(n)
+	load, ok := c.affine(n)
 	if !ok {
 		return stream{}, false
 	}
-	return stream{data: c.values[n.Tensor].Float32s(), stride: at.coef[inner], offset: at.offsetFn()}, true
+	stride, _ := load.at.Coef(inner)
+	return stream{data: c.values[n.Tensor].Float32s(), stride: stride, offset: load.offsetFn()}, true
 }
