@@ -133,11 +133,7 @@ func (b *blockwise) apply(g *Stage) BlockwiseStages {
 // finish turns the stage into the sum of term over groups.
 func (b *blockwise) finish(g *Stage, term func(row []expr.Expr, group, column expr.Expr) expr.Expr) {
 	group := &expr.Var{Name: b.inner.Name, Extent: b.groups}
-	row := make([]expr.Expr, len(b.rows))
-	for k, v := range b.rows {
-		row[k] = v
-	}
-	g.Reduce, g.Body = []*expr.Var{group}, term(row, group, b.column)
+	g.Reduce, g.Body = []*expr.Var{group}, term(expr.Exprs(b.rows), group, b.column)
 	g.resetNest()
 }
 

@@ -152,11 +152,7 @@ func (f *softmax) findSum(s *Schedule) bool {
 		if !isLoad || c.Combiner != expr.Sum || len(c.Reduce) != 1 || !f.whole(c) || len(c.Axes) != len(f.exp.Axes)-1 {
 			continue
 		}
-		row := make([]expr.Expr, len(c.Axes))
-		for k, v := range c.Axes {
-			row[k] = v
-		}
-		if sameIndex(l.Index, f.element(row, c.Reduce[0])) {
+		if sameIndex(l.Index, f.element(expr.Exprs(c.Axes), c.Reduce[0])) {
 			f.sum = c
 			return true
 		}
@@ -226,7 +222,7 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 	running := s.keep(f, expr.Compute(f.largest.Tensor.Name+"_running", shape, func(i []expr.Expr) expr.Expr {
 		return expr.MaxE(largest.Tensor.At(i...), smallest)
 	}))
-	running.Body = expr.MaxE(running.Body, expr.Sel(isLater(running.Axes[n]), before(running, running.Axes), smallest))
+	running.Body = expr.MaxE(running.Body, expr.Sel(isLater(running.Axes[n]), before(running, expr.Exprs(running.Axes)), smallest))
 	exp := s.added(expr.Compute(f.exp.Tensor.Name, append(slices.Clone(shape), piece), func(i []expr.Expr) expr.Expr {
 		difference := expr.SubE(x(i[:n], i[n], i[n+1]), running.Tensor.At(i[:n+1]...))
 		return within(i[n], i[n+1], expr.Un(expr.Exp, difference), expr.Zero(d))
@@ -251,11 +247,8 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 func isLater(piece expr.Expr) expr.Expr { return expr.Bin(expr.Lt, expr.I(0), piece) }
 
 // before returns a stage's element of the same row, one piece earlier.
-func before[E expr.Expr](g *Stage, index []E) expr.Expr {
-	at := make([]expr.Expr, len(index))
-	for k, x := range index {
-		at[k] = x
-	}
+func before(g *Stage, index []expr.Expr) expr.Expr {
+	at := slices.Clone(index)
 	last := len(at) - 1
 	at[last] = expr.SubE(at[last], expr.I(1))
 	return g.Tensor.At(at...)

@@ -52,16 +52,21 @@ func (b *Builder) UnitLoop(stage int) (iter int) {
 	return iter
 }
 
+// Axes returns the first axes of a stage.
+func Axes(count int) []int {
+	axes := make([]int, count)
+	for k := range axes {
+		axes[k] = k
+	}
+	return axes
+}
+
 // FuseAxes fuses the first axes of a stage into one iterator; for zero axes it adds a loop of one iteration.
 func (b *Builder) FuseAxes(stage, axes int) int {
 	if axes == 0 {
 		return b.UnitLoop(stage)
 	}
-	all := make([]int, axes)
-	for k := range all {
-		all[k] = k
-	}
-	return b.Fuse(stage, all)
+	return b.Fuse(stage, Axes(axes))
 }
 
 // MoveFirst reorders the leaves of a stage: the given iterators come first, then the others in their order.

@@ -135,10 +135,7 @@ func (n *RowwiseNests) factor(b *sketch.Builder, g *schedule.Stage, k int, facto
 func (n *RowwiseNests) partialNest(b *sketch.Builder, p *schedule.Stage, k int, whole int64) {
 	axes := len(p.Axes)
 	unit, lane := b.Split(p.ID, axes-1, n.Lanes, schedule.Peel)
-	var order []int
-	for d := range axes - 1 {
-		order = append(order, d)
-	}
+	order := sketch.Axes(axes - 1)
 	for d := range p.Reduce {
 		if d != k {
 			order = append(order, axes+d)
