@@ -25,8 +25,7 @@ func lacking(format string, args ...any) error {
 
 // at adds the tracker's address to an error.
 func (c *Client) at(err error) error {
-	var l *Lacking
-	if errors.As(err, &l) {
+	if l, ok := errors.AsType[*Lacking](err); ok {
 		l.addr = c.addr
 		return l
 	}

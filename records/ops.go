@@ -7,11 +7,24 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Op is one change of a store, by value: one of the types below, described by the method of Write with the same name.
-// Rows are encoded messages. The store owns them, including their spare capacity, once the write is committed.
+// Op is one change of a store, by value: one of the types below. Except for PutRow and DropRow, the method of Write
+// with the same name describes it. Rows are encoded messages. The store owns them, including their spare capacity,
+// once the write is committed.
 type Op interface{ op() }
 
 type (
+	// PutRow has a row of a kind whose rows are independent of all others: RowEnded, RowBatch, RowClosed, RowAgent or
+	// RowDevice.
+	PutRow struct {
+		Kind RowKind
+		Key  string
+		Row  []byte
+	}
+	// DropRow removes such a row if it exists.
+	DropRow struct {
+		Kind RowKind
+		Key  string
+	}
 	// PutJob has a storev1.JobRow. Final is set if the job has ended.
 	PutJob struct {
 		ID    string
@@ -45,43 +58,10 @@ type (
 		Records  []Entry
 		Row      *storev1.EventRow
 	}
-	// EndJob has a storev1.EndedRow.
-	EndJob struct {
-		ID  string
-		Row []byte
-	}
 	// DropJob has no row.
 	DropJob struct{ ID string }
-	// PutBatch has a storev1.BatchRow.
-	PutBatch struct {
-		ID  string
-		Row []byte
-	}
-	// CloseBatch has a storev1.BatchRow.
-	CloseBatch struct {
-		ID  string
-		Row []byte
-	}
-	// ReopenBatch has no row.
-	ReopenBatch struct{ ID string }
-	// DropBatch has no row.
-	DropBatch struct{ ID string }
 	// DropClosed has the half-open range of ids.
 	DropClosed struct{ First, Beyond string }
-	// PutAgent has a tilthv1.Agent.
-	PutAgent struct {
-		Name string
-		Row  []byte
-	}
-	// DropAgent has no row.
-	DropAgent struct{ Name string }
-	// PutDevice has a storev1.DeviceRow.
-	PutDevice struct {
-		Name string
-		Row  []byte
-	}
-	// DropDevice has no row.
-	DropDevice struct{ Name string }
 	// AddRecord has a record and its workload's canonical form, which may be empty if unknown.
 	AddRecord struct {
 		Group    Group
@@ -96,22 +76,15 @@ type (
 	}
 )
 
+func (PutRow) op()       {}
+func (DropRow) op()      {}
 func (PutJob) op()       {}
 func (PutNew) op()       {}
 func (PutProgress) op()  {}
 func (AppendEvent) op()  {}
 func (AppendTrials) op() {}
-func (EndJob) op()       {}
 func (DropJob) op()      {}
-func (PutBatch) op()     {}
-func (CloseBatch) op()   {}
-func (ReopenBatch) op()  {}
-func (DropBatch) op()    {}
 func (DropClosed) op()   {}
-func (PutAgent) op()     {}
-func (DropAgent) op()    {}
-func (PutDevice) op()    {}
-func (DropDevice) op()   {}
 func (AddRecord) op()    {}
 func (SuspectBests) op() {}
 

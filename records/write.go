@@ -3,6 +3,8 @@ package records
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -36,6 +38,12 @@ func (w *Write) Committed() {
 }
 
 func (w *Write) add(op Op) { w.ops = append(w.ops, op) }
+
+func (w *Write) put(kind RowKind, key string, row proto.Message) {
+	w.add(PutRow{Kind: kind, Key: key, Row: Encode(row)})
+}
+
+func (w *Write) drop(kind RowKind, key string) { w.add(DropRow{Kind: kind, Key: key}) }
 
 // PutJob stores a job's row. A job whose state is not final stays open.
 func (w *Write) PutJob(row *storev1.JobRow) {
@@ -81,45 +89,46 @@ func (w *Write) AppendTrials(jobID, target string, task *tilthv1.TaskSpec, event
 }
 
 // EndJob stores what retention needs to know about an ended job.
-func (w *Write) EndJob(id string, row *storev1.EndedRow) { w.add(EndJob{ID: id, Row: Encode(row)}) }
+func (w *Write) EndJob(id string, row *storev1.EndedRow) { w.put(RowEnded, id, row) }
 
 // DropJob removes an ended job, except for its events and other numerous rows, which Sweep removes. Its records stay.
 func (w *Write) DropJob(id string) { w.add(DropJob{ID: id}) }
 
 // PutBatch stores an open batch.
 func (w *Write) PutBatch(batchID string, row *storev1.BatchRow) {
-	w.add(PutBatch{ID: batchID, Row: Encode(row)})
+	w.put(RowBatch, batchID, row)
 }
 
 // CloseBatch moves a batch to the closed ones. Only the given row is kept.
 func (w *Write) CloseBatch(batchID string, row *storev1.BatchRow) {
-	w.add(CloseBatch{ID: batchID, Row: Encode(row)})
+	w.drop(RowBatch, batchID)
+	w.put(RowClosed, batchID, row)
 }
 
 // ReopenBatch removes a batch from the closed ones. PutBatch makes it open again.
-func (w *Write) ReopenBatch(batchID string) { w.add(ReopenBatch{ID: batchID}) }
+func (w *Write) ReopenBatch(batchID string) { w.drop(RowClosed, batchID) }
 
 // DropBatch removes a batch that ended with its job.
-func (w *Write) DropBatch(batchID string) { w.add(DropBatch{ID: batchID}) }
+func (w *Write) DropBatch(batchID string) { w.drop(RowBatch, batchID) }
 
 // DropClosed removes the rows of closed batches with first <= id < beyond.
 func (w *Write) DropClosed(first, beyond string) { w.add(DropClosed{First: first, Beyond: beyond}) }
 
 // PutAgent stores an agent and its session.
 func (w *Write) PutAgent(agent *tilthv1.Agent) {
-	w.add(PutAgent{Name: agent.GetSpec().GetName(), Row: Encode(agent)})
+	w.put(RowAgent, agent.GetSpec().GetName(), agent)
 }
 
 // DropAgent removes an agent.
-func (w *Write) DropAgent(name string) { w.add(DropAgent{Name: name}) }
+func (w *Write) DropAgent(name string) { w.drop(RowAgent, name) }
 
 // PutDevice stores the decisions about a device.
 func (w *Write) PutDevice(name string, row *storev1.DeviceRow) {
-	w.add(PutDevice{Name: name, Row: Encode(row)})
+	w.put(RowDevice, name, row)
 }
 
 // DropDevice removes the decisions about a device.
-func (w *Write) DropDevice(name string) { w.add(DropDevice{Name: name}) }
+func (w *Write) DropDevice(name string) { w.drop(RowDevice, name) }
 
 // AddRecord stores a record unless it already exists. The record must be valid (see Validate) and must not be modified
 // afterwards.
@@ -139,3 +148,22 @@ func Final(s tilthv1.JobState) bool {
 	}
 	return false
 }
+
+// NewJob holds the encoded immutable data of a job. Encoding is slow, so it is done outside the tracker's lock.
+type NewJob struct {
+	Spec     []byte   // a tilthv1.JobSpec
+	Progress [][]byte // a tilthv1.TaskProgress per task
+	Tasks    []*tilthv1.TaskSpec
+}
+
+// EncodeJob encodes a job's specification, which must not be modified afterwards, and the progress of its tasks.
+func EncodeJob(spec *tilthv1.JobSpec, progress []*tilthv1.TaskProgress) *NewJob {
+	j := &NewJob{Spec: Encode(spec), Progress: make([][]byte, len(progress)), Tasks: spec.GetTasks()}
+	for i, p := range progress {
+		j.Progress[i] = Encode(p)
+	}
+	return j
+}
+
+// SpecBytes returns the size of the encoded specification.
+func (j *NewJob) SpecBytes() int64 { return int64(len(j.Spec)) }

@@ -371,11 +371,10 @@ func (m *measurement) release(ctx context.Context, after float64) error {
 
 // settle attributes the end of a process to the running candidate or to the device.
 func (m *measurement) settle(err error, ending string) error {
-	var infra *infraError
 	switch {
 	case errors.Is(err, errDone):
 		return nil
-	case errors.As(err, &infra), errors.As(err, new(*loadError)), errors.As(err, new(*tooLargeError)):
+	case errors.As(err, new(*infraError)), errors.As(err, new(*loadError)), errors.As(err, new(*tooLargeError)):
 		return err
 	case m.plan.linked() && !blamed(err):
 		return m.plan.lost(err, ending)

@@ -183,11 +183,10 @@ func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, 
 		return r, nil
 	}
 	_ = memory.Close() // an earlier error is returned
-	var infra *infraError
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("measuring: %w", context.Cause(ctx))
-	case errors.As(err, &infra):
+	case errors.As(err, new(*infraError)):
 		return nil, err
 	}
 	return nil, fmt.Errorf("harness: the reference fails: %w %s", err, ending)

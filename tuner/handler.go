@@ -147,8 +147,7 @@ func (r *round) run(ctx context.Context, events <-chan update, watching <-chan e
 	for {
 		if r.job.caughtUp() {
 			err := r.propose(ctx)
-			var broken *brokenSearch
-			if errors.As(err, &broken) {
+			if broken, ok := errors.AsType[*brokenSearch](err); ok {
 				return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, broken.Error())
 			}
 			if err != nil {

@@ -55,15 +55,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitDone
 	case a.started:
 		fmt.Fprintf(a.stderr, "tilth: %s\n", oneLine(err))
-		var usage *usageError
-		if errors.As(err, &usage) || errors.Is(err, target.ErrThreads) {
+		if errors.As(err, new(*usageError)) || errors.Is(err, target.ErrThreads) {
 			return exitUsage
 		}
 		if errors.As(err, new(*undecidedError)) {
 			return exitUndecided
 		}
-		var later *laterError
-		if errors.As(err, &later) {
+		if errors.As(err, new(*laterError)) {
 			return update.ExitLater
 		}
 		return exitFailed
@@ -105,8 +103,7 @@ func (e *signalError) Error() string {
 
 // after returns the final message. Failures caused by the signal are omitted, except for parting errors.
 func (e *signalError) after(err error) string {
-	var parting *partingError
-	if errors.As(err, &parting) {
+	if parting, ok := errors.AsType[*partingError](err); ok {
 		return e.Error() + ": " + oneLine(parting)
 	}
 	return e.Error()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,10 +41,7 @@ func (f *selectionFlags) check(models int) error {
 
 // modelWeights returns the weight of each model.
 func (f *selectionFlags) modelWeights(models int) ([]float64, error) {
-	weights := make([]float64, models)
-	for i := range weights {
-		weights[i] = 1
-	}
+	weights := slices.Repeat([]float64{1}, models)
 	if f.weights == "" {
 		return weights, nil
 	}

@@ -133,8 +133,7 @@ func (f *waitFlag) patience(a *app) client.Patience {
 
 // hint adds a hint at --wait to the error of a farm that lacks something.
 func (f *waitFlag) hint(err error) error {
-	var lacks *client.Lacking
-	if errors.As(err, &lacks) && !f.waits {
+	if errors.As(err, new(*client.Lacking)) && !f.waits {
 		return fmt.Errorf("%w; --wait waits for it", err)
 	}
 	return err

@@ -37,8 +37,7 @@ func rewordErrors(c *cobra.Command) {
 // argumentsError describes the expected arguments, unless the check already has. For a command with
 // subcommands and no arguments, the first argument counts as an unknown subcommand.
 func argumentsError(c *cobra.Command, args []string, err error) error {
-	var own *usageError
-	if errors.As(err, &own) {
+	if errors.As(err, new(*usageError)) {
 		return err
 	}
 	_, wanted, _ := strings.Cut(c.Use, " ")

@@ -28,8 +28,7 @@ func (e *refusal) Unwrap() error { return e.cause }
 // refused returns the result of a case that cannot be run.
 func refused(name string, err error) *Result {
 	r := failed(name, err)
-	var refusal *refusal
-	if errors.Is(err, onnx.ErrUnsupported) || errors.As(err, &refusal) {
+	if errors.Is(err, onnx.ErrUnsupported) || errors.As(err, new(*refusal)) {
 		r = unsupported(name, err)
 	}
 	return &r

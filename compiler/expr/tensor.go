@@ -105,7 +105,7 @@ func NewConstant(name string, d array.DType, shape ...int64) *Tensor {
 func Compute(name string, shape []int64, body func(i []Expr) Expr) *Tensor {
 	t := &Tensor{Name: name, Shape: append([]int64{}, shape...)}
 	t.Axes = newVars("i", shape)
-	t.Body = body(exprs(t.Axes))
+	t.Body = body(Exprs(t.Axes))
 	t.DType = t.Body.DType()
 	return t
 }
@@ -114,7 +114,7 @@ func Compute(name string, shape []int64, body func(i []Expr) Expr) *Tensor {
 func ReduceOver(name string, c Combiner, shape, extents []int64, body func(i, r []Expr) Expr) *Tensor {
 	t := &Tensor{Name: name, Shape: append([]int64{}, shape...), Combiner: c}
 	t.Axes, t.Reduce = newVars("i", shape), newVars("r", extents)
-	t.Body = body(exprs(t.Axes), exprs(t.Reduce))
+	t.Body = body(Exprs(t.Axes), Exprs(t.Reduce))
 	t.DType = t.Body.DType()
 	return t
 }
@@ -135,7 +135,8 @@ func newVars(prefix string, extents []int64) []*Var {
 	return vars
 }
 
-func exprs(vars []*Var) []Expr {
+// Exprs returns variables as expressions.
+func Exprs(vars []*Var) []Expr {
 	es := make([]Expr, len(vars))
 	for k, v := range vars {
 		es[k] = v

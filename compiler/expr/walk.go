@@ -89,6 +89,16 @@ func Rewrite(e Expr, f func(Expr) Expr) Expr {
 	}
 }
 
+// RewriteLoads is Rewrite for the loads of a tensor.
+func RewriteLoads(e Expr, t *Tensor, f func(*Load) Expr) Expr {
+	return Rewrite(e, func(x Expr) Expr {
+		if l, ok := x.(*Load); ok && l.Tensor == t {
+			return f(l)
+		}
+		return x
+	})
+}
+
 // Map returns e with f applied to each direct operand, which must keep its type. The node itself is kept without
 // folding.
 func Map(e Expr, f func(Expr) Expr) Expr {

@@ -165,3 +165,91 @@ func (g *Graph) RemoveDead() {
 	g.Nodes = kept
 	g.Number()
 }
+
+// Value is an edge of the graph.
+type Value struct {
+	// ID is its number in order of creation, reproducible between runs.
+	ID   int
+	Name string
+	// Value holds the type, and the elements of constants.
+	op.Value
+	// Producer is nil for inputs and constants.
+	Producer *Node
+	// Layout is the memory order of the axes, once layouts are assigned.
+	Layout []int
+	// Within is set if the value's elements are part of another one's memory.
+	Within *Within
+	// Stored is the element type in memory, if narrower than the value's type, which operators see.
+	Stored array.DType
+}
+
+// InMemory returns the type of the value's elements in memory.
+func (v *Value) InMemory() array.DType {
+	if v.Stored != array.Invalid {
+		return v.Stored
+	}
+	return v.DType
+}
+
+// Within locates a value in the memory of another one.
+type Within struct {
+	Of *Value
+	// Begin is the index of the value's first element in Of, by axes in memory order; nil if the two are the same
+	// elements in another shape.
+	Begin []int64
+}
+
+// IsEmpty reports whether a value of a shape has no elements; such values are known without computation.
+func IsEmpty(shape []int64) bool { return array.Elements(shape) == 0 }
+
+// AllKnown reports whether all given values are constants.
+func AllKnown(values []*Value) bool {
+	return !slices.ContainsFunc(values, func(v *Value) bool { return v != nil && v.Const == nil })
+}
+
+// Node is an operator applied to values; an omitted operand is nil.
+type Node struct {
+	// Node holds the attributes, and the types of operands and result.
+	*op.Node
+	Operands []*Value
+	Result   *Value
+	// Order is the position in the graph's nodes; readers of a value come after its producer.
+	Order int
+	// Free is set if the result needs no kernel, since its elements are already in place.
+	Free bool
+	// Kernel is the kernel that computes the node, once the graph is partitioned.
+	Kernel *Kernel
+}
+
+// Is reports whether the node exists and applies the named operator.
+func (n *Node) Is(name string) bool { return n != nil && n.Node.Is(name) }
+
+// IsView reports whether the node needs no kernel because its result and its operands share their memory.
+func (n *Node) IsView() bool {
+	return n.Free || n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute
+}
+
+// Kernel holds the nodes that one kernel computes, in topological order.
+type Kernel struct {
+	// Anchor is the node around which the kernel grew.
+	Anchor *Node
+	Nodes  []*Node
+	// Stored lists the results that others read, in order; the last node's is the last.
+	Stored []*Value
+	// Prologue lists results that only the anchor reads; schedules choose how much of them to compute at a time.
+	Prologue []*Value
+}
+
+// Tail returns the last node.
+func (k *Kernel) Tail() *Node { return k.Nodes[len(k.Nodes)-1] }
+
+// Begin returns the order of the first node whose result is stored. All inputs of the kernel are computed before
+// that node, so that kernels in this order can run one after the other.
+func (k *Kernel) Begin() int { return k.Stored[0].Producer.Order }
+
+// Pass transforms a graph into an equivalent one.
+type Pass struct {
+	// Name identifies the pass in dumps.
+	Name string
+	Run  func(*Graph) error
+}

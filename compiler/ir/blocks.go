@@ -2,6 +2,7 @@ package ir
 
 import (
 	"maps"
+	"reflect"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -103,4 +104,85 @@ func Changed(b Block) map[*expr.Tensor]bool {
 		}
 	})
 	return changed
+}
+
+// Rebind replaces the buffers that a block allocates by the results of f for each Alloc, given the rest of its
+// block. The tensors stay. Two versions of a nest may allocate the same tensor and place it differently.
+func Rebind(b Block, f func(a *Alloc, scope Block) *Buffer) Block {
+	return rebind(b, f, map[*expr.Tensor]*Buffer{})
+}
+
+func rebind(b Block, f func(*Alloc, Block) *Buffer, bound map[*expr.Tensor]*Buffer) Block {
+	bound = maps.Clone(bound)
+	out := make(Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *Alloc:
+			buffer := f(n, b[k+1:])
+			bound[n.Buffer.Tensor] = buffer
+			st = &Alloc{Buffer: buffer}
+		case *For:
+			st = n.With(rebind(n.Body, f, bound))
+		case *If:
+			st = &If{Cond: n.Cond, Then: rebind(n.Then, f, bound), Else: rebind(n.Else, f, bound)}
+		default:
+			if b := Written(st); b != nil && b.Space != Tile && bound[b.Tensor] != nil { // tiles are not in memory
+				st = writtenTo(st, bound[b.Tensor])
+			}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// writtenTo returns a copy of a statement that writes to another buffer.
+func writtenTo(st Stmt, b *Buffer) Stmt {
+	c := reflect.New(reflect.TypeOf(st).Elem())
+	c.Elem().Set(reflect.ValueOf(st).Elem())
+	st = c.Interface().(Stmt)
+	*written(st) = b
+	return st
+}
+
+// StepNest returns the perfectly nested loops around a store, or nil if the nest is not perfect.
+func StepNest(b Block) (loops []*For, store *Store) {
+	for len(b) == 1 {
+		switch n := b[0].(type) {
+		case *For:
+			if n.Kind != Serial && n.Kind != Unrolled {
+				return nil, nil
+			}
+			loops, b = append(loops, n), n.Body
+		case *Store:
+			return loops, n
+		default:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// Range restricts the values of a loop variable, uniformly for all threads of a block: from First, before End, with
+// a stride. All are below the loop's extent.
+type Range struct {
+	First, End expr.Expr
+	Every      int64
+	// Mean is the average number of values.
+	Mean float64
+}
+
+// Rewritten returns a range with its ends replaced; nil stays nil.
+func (r *Range) Rewritten(f func(expr.Expr) expr.Expr) *Range {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.First, c.End = f(r.First), f(r.End)
+	return &c
+}
+
+// Tiles describes the tiles that the blocks of a launch share: their number, and the share of the block with most.
+type Tiles struct {
+	Count int64
+	Max   float64
 }

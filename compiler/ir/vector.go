@@ -51,3 +51,88 @@ func (s *Spread) Map(func(expr.Expr) expr.Expr) expr.Expr { return s }
 func NewRegister(name string, d array.DType, lanes int64) *Buffer {
 	return &Buffer{Tensor: Flat(name, d, lanes), Space: Register, Slots: []Slot{{0, lanes}}}
 }
+
+// Folded is, in a vector loop, a value each of whose lanes is the sum of Factor neighbours, a power of two, among
+// the elements of a few consecutive vectors. Their width is a power of two, and they have Factor times as many
+// elements as there are lanes.
+type Folded struct {
+	Sources
+	Factor int64
+}
+
+// Map replaces the first elements.
+func (f *Folded) Map(to func(expr.Expr) expr.Expr) expr.Expr {
+	return &Folded{Sources: f.mapped(to), Factor: f.Factor}
+}
+
+// Lookup is an element of a table.
+type Lookup struct {
+	// Table has 256 8-bit elements.
+	Table *array.Array
+	// At is an 8-bit integer; as an unsigned number it is the element's index.
+	At expr.Expr
+}
+
+// DType returns the element type.
+func (l *Lookup) DType() array.DType { return l.Table.DType }
+
+// Operands returns the index.
+func (l *Lookup) Operands() []expr.Expr { return []expr.Expr{l.At} }
+
+// Map replaces the index.
+func (l *Lookup) Map(f func(expr.Expr) expr.Expr) expr.Expr {
+	return &Lookup{Table: l.Table, At: f(l.At)}
+}
+
+// Shuffled is the value of another thread of the warp: the one whose number differs in the bits of Mask. All
+// threads of the warp exchange at the same time.
+type Shuffled struct {
+	Value expr.Expr
+	Mask  int64
+}
+
+// DType returns the type of the value.
+func (s *Shuffled) DType() array.DType { return s.Value.DType() }
+
+// Operands returns the value.
+func (s *Shuffled) Operands() []expr.Expr { return []expr.Expr{s.Value} }
+
+// Map replaces the value.
+func (s *Shuffled) Map(f func(expr.Expr) expr.Expr) expr.Expr {
+	return &Shuffled{Value: f(s.Value), Mask: s.Mask}
+}
+
+// Sources holds the vectors that form the lanes of a value, in a vector loop with the variable Lane.
+type Sources struct {
+	Lane *expr.Var
+	// From holds the first elements of the vectors, each of Width elements of one type.
+	From  []*expr.Load
+	Width int64
+}
+
+// DType returns the type of a lane.
+func (s *Sources) DType() array.DType { return s.From[0].DType() }
+
+// Operands returns the loop's variable and the first elements.
+func (s *Sources) Operands() []expr.Expr {
+	list := []expr.Expr{s.Lane}
+	for _, l := range s.From {
+		list = append(list, l)
+	}
+	return list
+}
+
+// Source returns one of the vectors, with lanes of the given variable.
+func (s *Sources) Source(k int, lane *expr.Var) *expr.Load {
+	return s.From[k].Tensor.At(expr.AddE(s.From[k].Index[0], lane)).(*expr.Load)
+}
+
+// mapped returns the sources with other first elements.
+func (s *Sources) mapped(f func(expr.Expr) expr.Expr) Sources {
+	c := *s
+	c.From = make([]*expr.Load, len(s.From))
+	for k, l := range s.From {
+		c.From[k] = f(l).(*expr.Load)
+	}
+	return c
+}

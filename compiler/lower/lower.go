@@ -116,10 +116,7 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 			f.Body = append(f.Body, &ir.Alloc{Buffer: b.buffer})
 			l.bindings[g.Tensor] = b
 		}
-		zero := make([]expr.Expr, len(g.Axes))
-		for k := range zero {
-			zero[k] = expr.I(0)
-		}
+		zero := slices.Repeat([]expr.Expr{expr.I(0)}, len(g.Axes))
 		f.Body = append(f.Body, l.keep(g, zero, g.Tensor.Shape)...)
 		body, err := l.generate(newNest(g, zero, g.Tensor.Shape), 0)
 		if err != nil {
@@ -165,11 +162,7 @@ func within(g, nest *schedule.Stage) bool {
 }
 
 func whole(t *expr.Tensor, b *ir.Buffer) *binding {
-	mins := make([]expr.Expr, len(t.Shape))
-	for k := range mins {
-		mins[k] = expr.I(0)
-	}
-	return &binding{buffer: b, mins: mins, extents: t.Shape}
+	return &binding{buffer: b, mins: slices.Repeat([]expr.Expr{expr.I(0)}, len(t.Shape)), extents: t.Shape}
 }
 
 func (l *lowerer) bindArgs(f *ir.Func) {

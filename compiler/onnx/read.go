@@ -61,8 +61,7 @@ func readFile(path string) (*Model, error) {
 
 // cause strips the path from a file error, since the caller adds it.
 func cause(err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		return of.Err
 	}
 	return err

@@ -66,7 +66,7 @@ func lowerArg(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	at := l.reduceAxes("position", choose, x, set, func(i, kept []expr.Expr) expr.Expr {
 		return expr.Sel(isExtreme(exact(x.At(i...)), best.At(kept...)), i[axis], expr.I(missed))
 	})
-	return keepReduced(l, n, at, set, func(e expr.Expr) expr.Expr { return e })
+	return keepReduced(l, n, at, set, same)
 }
 
 // isExtreme returns the condition that an element is the best of all, or NaN.

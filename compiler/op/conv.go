@@ -139,11 +139,7 @@ func convWork(n *Node) float64 {
 }
 
 func convDetail(n *Node) string {
-	win, err := convWindow(n)
-	if err != nil {
-		return ""
-	}
-	text := win.String()
+	text := windowDetail(convWindow(n))
 	switch g := n.Int("group", 1); {
 	case isDepthwise(n):
 		text += " depthwise"

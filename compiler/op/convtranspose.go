@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 )
@@ -16,10 +17,7 @@ var convTransposeDefs = []Def{{
 // convolution that is transposed: in is the extent of the result, out that of x.
 func transposedWindow(n *Node, x, w []int64) (window, error) {
 	rank := len(x) - 2
-	ones := make([]int64, rank)
-	for k := range ones {
-		ones[k] = 1
-	}
+	ones := slices.Repeat([]int64{1}, rank)
 	win := window{out: x[2:], kernel: n.Ints("kernel_shape", w[2:]), stride: n.Ints("strides", ones), dilation: n.Ints("dilations", ones)}
 	pads, extra := n.Ints("pads", make([]int64, 2*rank)), n.Ints("output_padding", make([]int64, rank))
 	if !sameShape(win.kernel, w[2:]) || len(win.stride) != rank || len(win.dilation) != rank || len(pads) != 2*rank || len(extra) != rank {
@@ -27,10 +25,8 @@ func transposedWindow(n *Node, x, w []int64) (window, error) {
 			win.kernel, win.stride, win.dilation, pads, extra, w)
 	}
 	for k := range rank {
-		for _, v := range []int64{win.kernel[k], win.stride[k], win.dilation[k]} {
-			if v < 1 || v > maxWindow {
-				return win, fmt.Errorf("kernel, stride or dilation %d is outside 1 to %d", v, maxWindow)
-			}
+		if err := win.check(k); err != nil {
+			return win, err
 		}
 		if smallest := min(pads[k], pads[k+rank], extra[k]); smallest < -maxWindow || max(pads[k], pads[k+rank], extra[k]) > maxWindow {
 			return win, fmt.Errorf("pads %v or output_padding %v are too large", pads, extra)
@@ -133,11 +129,7 @@ func convTransposeWork(n *Node) float64 {
 }
 
 func convTransposeDetail(n *Node) string {
-	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape)
-	if err != nil {
-		return ""
-	}
-	text := win.String()
+	text := windowDetail(transposedWindow(n, n.In[0].Shape, n.In[1].Shape))
 	if g := n.Int("group", 1); g > 1 {
 		text += fmt.Sprintf(" g%d", g)
 	}

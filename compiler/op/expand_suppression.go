@@ -36,7 +36,7 @@ func (e *expansion) nonMaxSuppression() []*Item {
 		return only(e.known(array.New(array.Int64, 0, 3)))
 	}
 	chosen := e.suppressed(e.corners(boxes), scores, rounds)
-	order := e.reshape(e.counted(rounds), 1, 1, rounds)
+	order := e.reshape(e.positions(rounds), 1, 1, rounds)
 	there := e.op(And, nil, e.op("Not", nil, e.op(Less, nil, chosen, e.scalar(array.Int64, 0))), e.op(Less, nil, order, wanted))
 	mask := e.reshape(there, -1)
 	return only(e.open(e.selectedBoxes(chosen, e.op(Positions, nil, mask)), 0, e.trues(mask)))
@@ -134,7 +134,7 @@ func (e *expansion) pool(scores, corners *Value) (candidates, *Value) {
 	cut := e.op(ReduceMax, nil, flat(e.slice(best, 2, poolBest, poolBest+1), 1), e.ints(2))
 	best = flat(e.slice(best, 2, 0, poolBest), poolBest)
 	place := e.op(Mul, nil, e.slice(at, 2, 0, poolBest), e.scalar(array.Int64, float64(groups)))
-	numbers := e.cast(array.Int32, flat(e.op(Add, nil, place, e.counted(groups)), poolBest))
+	numbers := e.cast(array.Int32, flat(e.op(Add, nil, place, e.positions(groups)), poolBest))
 	return candidates{
 		scores:  e.op(Where, nil, e.op(Greater, nil, best, cut), best, out),
 		corners: e.op(BoxCorners, nil, corners, numbers), numbers: numbers,

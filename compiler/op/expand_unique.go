@@ -37,7 +37,7 @@ func (e *expansion) unique() []*Item {
 		return nil
 	}
 	extent := x.Shape[axis]
-	places := e.counted(extent)
+	places := e.positions(extent)
 	isFirst := e.op(Equal, nil, first, places)
 	count := e.trues(isFirst)
 	// Row k of these matrices belongs to the k-th distinct slice.
@@ -66,14 +66,4 @@ func (e *expansion) rows(x *Value, axis int) *Value {
 	}
 	others := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
 	return e.reshape(e.op(Transpose, attributes{intsOf("perm", perm...)}, x), x.Shape[axis], array.Elements(others))
-}
-
-// counted returns the numbers from zero up to a count.
-func (e *expansion) counted(count int64) *Value {
-	e.Budget().Bytes(8 * count)
-	list := make([]int64, count)
-	for k := range list {
-		list[k] = int64(k)
-	}
-	return e.ints(list...)
 }

@@ -34,11 +34,11 @@ func lowerWindowSum(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return Operand{}, err
 	}
 	x := win.pad(l, in[0], expr.F(in[0].DType, float64(n.Int("fill", 0))))
-	return slide(l, n, win, asInt32(l, l.Readable(x)), "poolsum", expr.Sum), nil
+	return slide(l, n, win, asInt32(l, l.Readable(x)), "poolsum", expr.Sum, exact), nil
 }
 
 func lowerImageSum(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	return overImage(l, n, asInt32(l, l.Readable(in[0])), expr.Sum), nil
+	return overImage(l, n, asInt32(l, l.Readable(in[0])), "globalpool", expr.Sum, wide), nil
 }
 
 // asInt32 returns an operand whose elements are cast where they are read.

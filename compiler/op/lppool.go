@@ -30,10 +30,7 @@ func lpDef(d Def) Def {
 // lowerGlobalLpPool computes that root of the sum over each image.
 func lowerGlobalLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
-	acc := l.Reduce("lppool", expr.Sum, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
-		return lpTerm(n, wide(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...)))
-	})
-	return lpRoot(l, n, acc), nil
+	return lpRoot(l, n, overImage(l, n, x, "lppool", expr.Sum, n.lpTerm)), nil
 }
 
 // lowerLpPool computes the p-th root of the sum of |x|^p over each window.
@@ -43,18 +40,12 @@ func lowerLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return Operand{}, err
 	}
 	x := win.pad(l, in[0], expr.Zero(in[0].DType))
-	acc := l.Reduce("lppool", expr.Sum, n.Out.Shape, ChannelsLast(len(x.Shape)), win.kernel, func(i, r []expr.Expr) expr.Expr {
-		xi := append([]expr.Expr{}, i...)
-		for k := range win.in {
-			xi[2+k] = win.at(k, i[2+k], r[k])
-		}
-		return lpTerm(n, wide(x.At(xi...)))
-	})
-	return lpRoot(l, n, acc), nil
+	return lpRoot(l, n, slide(l, n, win, x, "lppool", expr.Sum, n.lpTerm)), nil
 }
 
 // lpTerm returns |x|^p.
-func lpTerm(n *Node, x expr.Expr) expr.Expr {
+func (n *Node) lpTerm(x expr.Expr) expr.Expr {
+	x = wide(x)
 	switch p := n.Int("p", 2); p {
 	case 1:
 		return expr.Un(expr.Abs, x)

@@ -19,7 +19,7 @@ var maxUnpoolDefs = []Def{{
 // lowerMaxIndices computes MaxPool's second result: the position of the largest element in the flattened operand,
 // with the last axis fastest, or the first spatial one if storage_order is 1.
 func lowerMaxIndices(l *Lowering, n *Node, win window, x Operand) Operand {
-	best := slide(l, n, win, x, "best", expr.Maximum)
+	best := slide(l, n, win, x, "best", expr.Maximum, exact)
 	rank, shape := len(x.Shape), n.In[0].Shape
 	const none = math.MaxInt64
 	at := l.Reduce("position", expr.Minimum, n.Out.Shape, ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {

@@ -39,22 +39,21 @@ var normDefs = []Def{
 // squares, reciprocal.
 func lowerRMSNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, scale, axes := l.Readable(in[0]), l.Readable(in[1]), layerNormAxes(n)
-	count := 1.0
-	for k, e := range x.Shape {
-		if axes[k] {
-			count *= float64(e)
-		}
-	}
 	squares := l.reduceAxes("squares", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return square(wide(x.At(i...))) })
-	inverse := l.Map("inverse", squares.Shape, squares.Layout, func(i []expr.Expr) expr.Expr {
-		e := squares.At(i...)
-		mean := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
-		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, mean))
-	})
+	inverse := l.inverseRoot(n, squares, float64(elementsOver(x.Shape, axes)))
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		e := expr.MulE(wide(x.At(i...)), inverse.At(keptOf(i, axes)...))
 		return expr.To(n.Out.DType, expr.MulE(e, wide(scale.Broadcast(n.Out.Shape, i))))
 	}), nil
+}
+
+// inverseRoot returns the stage 1 / sqrt(sum/count + epsilon).
+func (l *Lowering) inverseRoot(n *Node, sum Operand, count float64) Operand {
+	return l.Map("inverse", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
+		e := sum.At(i...)
+		mean := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
+		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, mean))
+	})
 }
 
 func inferBatchNorm(n *Node) (Type, error) {
@@ -142,12 +141,7 @@ func inferInstanceNorm(n *Node) (Type, error) {
 // reciprocal deviation.
 func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Operand, i []expr.Expr) expr.Expr) Operand {
 	x := l.Readable(in[0])
-	count := 1.0
-	for k, e := range x.Shape {
-		if axes[k] {
-			count *= float64(e)
-		}
-	}
+	count := float64(elementsOver(x.Shape, axes))
 	sum := l.reduceAxes("sum", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
 	centred := l.Map("centred", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr {
 		mean := sum.At(keptOf(i, axes)...)
@@ -156,11 +150,7 @@ func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Ope
 	squares := l.reduceAxes("squares", expr.Sum, centred, axes, func(i, _ []expr.Expr) expr.Expr {
 		return square(centred.At(i...))
 	})
-	inverse := l.Map("inverse", squares.Shape, squares.Layout, func(i []expr.Expr) expr.Expr {
-		e := squares.At(i...)
-		variance := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
-		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, variance))
-	})
+	inverse := l.inverseRoot(n, squares, count)
 	switch n.Output {
 	case 1:
 		return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {

@@ -28,13 +28,7 @@ func poolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, erro
 		Work: func(n *Node) float64 {
 			return float64(array.Elements(n.Out.Shape)) * float64(array.Elements(n.Ints("kernel_shape", nil)))
 		},
-		Detail: func(n *Node) string {
-			win, err := poolWindow(n)
-			if err != nil {
-				return ""
-			}
-			return win.String()
-		},
+		Detail: func(n *Node) string { return windowDetail(poolWindow(n)) },
 	}
 }
 
@@ -62,15 +56,15 @@ func inferPool(n *Node) (Type, error) {
 	return Type{d, append([]int64{x[0], x[1]}, win.out...)}, nil
 }
 
-// slide combines the elements of each window of the padded x.
-func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Combiner) Operand {
+// slide combines a term of each element in each window of the padded x.
+func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Combiner, term termFn) Operand {
 	rank := len(x.Shape)
 	return l.Reduce(name, c, n.Out.Shape, ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {
 		xi := append([]expr.Expr{}, i...)
 		for k := range win.in {
 			xi[2+k] = win.at(k, i[2+k], r[k])
 		}
-		return exact(x.At(xi...))
+		return term(x.At(xi...))
 	})
 }
 
@@ -83,7 +77,7 @@ func lowerMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.Output > 0 {
 		return lowerMaxIndices(l, n, win, x), nil
 	}
-	return narrow(l, n, slide(l, n, win, x, "maxpool", expr.Maximum)), nil
+	return narrow(l, n, slide(l, n, win, x, "maxpool", expr.Maximum, exact)), nil
 }
 
 // narrow rounds a value computed in a wider type to the result's.
@@ -100,7 +94,7 @@ func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return Operand{}, err
 	}
 	x := win.pad(l, in[0], expr.Zero(in[0].DType))
-	sum := slide(l, n, win, x, "poolsum", expr.Sum)
+	sum := slide(l, n, win, x, "poolsum", expr.Sum, exact)
 	includePad := n.Int("count_include_pad", 0) != 0
 	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
 		count := expr.I(1)
@@ -163,19 +157,19 @@ func inferImage(n *Node) (Type, error) {
 
 func firstOperandWork(n *Node) float64 { return float64(array.Elements(n.In[0].Shape)) }
 
-// overImage combines the elements of each image.
-func overImage(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
-	return l.Reduce("globalpool", c, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
-		return wide(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...))
+// overImage combines a term of each element in each image.
+func overImage(l *Lowering, n *Node, x Operand, name string, c expr.Combiner, term termFn) Operand {
+	return l.Reduce(name, c, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
+		return term(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...))
 	})
 }
 
 func lowerGlobalMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	return narrow(l, n, overImage(l, n, l.Readable(in[0]), expr.Maximum)), nil
+	return narrow(l, n, overImage(l, n, l.Readable(in[0]), "globalpool", expr.Maximum, wide)), nil
 }
 
 func lowerGlobalAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	sum := overImage(l, n, l.Readable(in[0]), expr.Sum)
+	sum := overImage(l, n, l.Readable(in[0]), "globalpool", expr.Sum, wide)
 	scale := 1 / float64(array.Elements(in[0].Shape[2:]))
 	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)

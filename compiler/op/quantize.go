@@ -182,11 +182,7 @@ func lowerIntegerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	fill := expr.Zero(in[0].DType)
 	if n.Has(2) {
 		value := l.Readable(in[2])
-		index := make([]expr.Expr, len(value.Shape))
-		for k := range index {
-			index[k] = expr.I(0)
-		}
-		fill = value.At(index...)
+		fill = value.At(zeros(len(value.Shape))...)
 	}
 	return lowerConvSum(l, n, in[0], in[1], fill)
 }

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -12,25 +13,29 @@ type (
 )
 
 var reduceDefs = []Def{
-	reduceDef(ReduceSum, expr.Sum, nil, nil),
-	reduceDef("ReduceProd", expr.Prod, nil, nil),
-	reduceDef(ReduceMax, expr.Maximum, nil, nil),
-	reduceDef(ReduceMin, expr.Minimum, nil, nil),
-	reduceDef(ReduceMean, expr.Sum, nil, func(acc expr.Expr, count int64) expr.Expr {
+	reduceDef(ReduceSum, expr.Sum, same, unscaled),
+	reduceDef("ReduceProd", expr.Prod, same, unscaled),
+	reduceDef(ReduceMax, expr.Maximum, same, unscaled),
+	reduceDef(ReduceMin, expr.Minimum, same, unscaled),
+	reduceDef(ReduceMean, expr.Sum, same, func(acc expr.Expr, count int64) expr.Expr {
 		if !acc.DType().IsFloat() {
 			return expr.DivE(acc, like(acc, float64(count)))
 		}
 		return expr.MulE(acc, like(acc, 1/float64(count)))
 	}),
-	reduceDef("ReduceSumSquare", expr.Sum, square, nil),
-	reduceDef(ReduceL1, expr.Sum, func(x expr.Expr) expr.Expr { return expr.Un(expr.Abs, x) }, nil),
+	reduceDef("ReduceSumSquare", expr.Sum, square, unscaled),
+	reduceDef(ReduceL1, expr.Sum, func(x expr.Expr) expr.Expr { return expr.Un(expr.Abs, x) }, unscaled),
 	reduceDef(ReduceL2, expr.Sum, square, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Sqrt, acc) }),
-	reduceDef("ReduceLogSum", expr.Sum, nil, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Log, acc) }),
+	reduceDef("ReduceLogSum", expr.Sum, same, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Log, acc) }),
 	{
 		Name: "ReduceLogSumExp", Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reducelogsumexp",
 		Infer: inferReduce, Lower: lowerLogSumExp, Layout: reduceLayout, Work: firstOperandWork,
 	},
 }
+
+func same(x expr.Expr) expr.Expr { return x }
+
+func unscaled(acc expr.Expr, _ int64) expr.Expr { return acc }
 
 func square(x expr.Expr) expr.Expr { return expr.MulE(x, x) }
 
@@ -40,19 +45,10 @@ func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 		Work: firstOperandWork,
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			data := l.Readable(in[0])
-			acc := l.reduceAxes("reduce", c, data, reducedAxes(n), func(i, _ []expr.Expr) expr.Expr {
-				x := wide(data.At(i...))
-				if term != nil {
-					x = term(x)
-				}
-				return x
-			})
-			return finishReduce(l, n, acc, func(e expr.Expr) expr.Expr {
-				if after != nil {
-					e = after(e, reducedCount(n))
-				}
-				return e
-			}), nil
+			reduced := reducedAxes(n)
+			acc := l.reduceAxes("reduce", c, data, reduced, func(i, _ []expr.Expr) expr.Expr { return term(wide(data.At(i...))) })
+			count := elementsOver(data.Shape, reduced)
+			return keepReduced(l, n, acc, reduced, func(e expr.Expr) expr.Expr { return after(e, count) }), nil
 		},
 		Detail: func(n *Node) string { return fmt.Sprintf("%s axes %v", n.Op[len("Reduce"):], axisList(reducedAxes(n))) },
 	}
@@ -65,11 +61,7 @@ func reducedAxes(n *Node) []bool {
 	if len(list) > 0 {
 		return n.axes(list, rank)
 	}
-	set := make([]bool, rank)
-	for k := range set {
-		set[k] = n.Int("noop_with_empty_axes", 0) == 0
-	}
-	return set
+	return slices.Repeat([]bool{n.Int("noop_with_empty_axes", 0) == 0}, rank)
 }
 
 func axisList(set []bool) []int {
@@ -82,11 +74,12 @@ func axisList(set []bool) []int {
 	return list
 }
 
-func reducedCount(n *Node) int64 {
+// elementsOver returns the number of elements over the flagged axes.
+func elementsOver(shape []int64, axes []bool) int64 {
 	count := int64(1)
-	for k, r := range reducedAxes(n) {
-		if r {
-			count *= n.In[0].Shape[k]
+	for k, e := range shape {
+		if axes[k] {
+			count *= e
 		}
 	}
 	return count
@@ -166,12 +159,8 @@ func keptOf(i []expr.Expr, reduced []bool) []expr.Expr {
 	return kept
 }
 
-// finishReduce gives a reduced value the node's shape, which may keep the reduced axes, and its type.
-func finishReduce(l *Lowering, n *Node, acc Operand, after func(expr.Expr) expr.Expr) Operand {
-	return keepReduced(l, n, acc, reducedAxes(n), after)
-}
-
-func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after func(expr.Expr) expr.Expr) Operand {
+// keepReduced gives a reduced value the node's shape, which may keep the reduced axes, and its type.
+func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after termFn) Operand {
 	keep := n.Int("keepdims", 1) != 0
 	layout := acc.Layout
 	if keep {
@@ -199,5 +188,5 @@ func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	acc := l.Map("logsumexp", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
 		return expr.AddE(expr.Un(expr.Log, sum.At(i...)), shift(i))
 	})
-	return finishReduce(l, n, acc, func(e expr.Expr) expr.Expr { return e }), nil
+	return keepReduced(l, n, acc, reduced, same), nil
 }

@@ -36,40 +36,23 @@ func sameTypes(n *Node) (array.DType, error) {
 	return d, nil
 }
 
-// floats requires one floating-point type.
-func floats(n *Node) (array.DType, error) {
-	d, err := sameTypes(n)
-	if err == nil && !d.IsFloat() {
-		err = fmt.Errorf("operands are %v and not floating point", d)
-	}
-	return d, err
-}
+// Rules that require one type for all operands, which is that of the result.
+var (
+	floats  = oneType("floating point", array.DType.IsFloat)
+	numbers = oneType("numbers", func(d array.DType) bool { return d != array.Bool })
+	bitwise = oneType("integers", array.DType.IsInt)
+	bools   = oneType("bool", func(d array.DType) bool { return d == array.Bool })
+)
 
-// numbers requires one type other than bool.
-func numbers(n *Node) (array.DType, error) {
-	d, err := sameTypes(n)
-	if err == nil && d == array.Bool {
-		err = fmt.Errorf("operands are bool and not numbers")
+// oneType returns a rule that requires one type of a kind.
+func oneType(kind string, holds func(array.DType) bool) typeRule {
+	return func(n *Node) (array.DType, error) {
+		d, err := sameTypes(n)
+		if err == nil && !holds(d) {
+			err = fmt.Errorf("operands are %v and not %s", d, kind)
+		}
+		return d, err
 	}
-	return d, err
-}
-
-// bitwise requires one integer type.
-func bitwise(n *Node) (array.DType, error) {
-	d, err := sameTypes(n)
-	if err == nil && !d.IsInt() {
-		err = fmt.Errorf("operands are %v and not integers", d)
-	}
-	return d, err
-}
-
-// bools requires operands of type bool.
-func bools(n *Node) (array.DType, error) {
-	d, err := sameTypes(n)
-	if err == nil && d != array.Bool {
-		err = fmt.Errorf("operands are %v and not bool", d)
-	}
-	return d, err
 }
 
 // comparison requires one type and returns bool.

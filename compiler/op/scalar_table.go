@@ -274,15 +274,7 @@ func anyType(n *Node) (array.DType, error) { return n.In[0].DType, nil }
 // clip takes its bounds from attributes before opset 11 and from operands since. A bound that is missing is the
 // type's largest finite number, which infinities exceed.
 func clip(n *Node, x []expr.Expr) expr.Expr {
-	v, limit := x[0], math.MaxFloat32
-	switch n.In[0].DType {
-	case array.Float16:
-		limit = 65504
-	case array.BFloat16:
-		limit = 0x1.fep127
-	case array.Float64:
-		limit = math.MaxFloat64
-	}
+	v, lowest := x[0], lowestFinite(n.In[0].DType)
 	bound := func(k int, name string, o expr.BinaryOp, limit float64) {
 		if k < len(x) && x[k] != nil {
 			v = expr.Bin(o, v, x[k])
@@ -290,8 +282,8 @@ func clip(n *Node, x []expr.Expr) expr.Expr {
 			v = expr.Bin(o, v, like(v, n.Float(name, limit)))
 		}
 	}
-	bound(1, "min", expr.Max, -limit)
-	bound(2, "max", expr.Min, limit)
+	bound(1, "min", expr.Max, lowest)
+	bound(2, "max", expr.Min, -lowest)
 	return v
 }
 

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -42,10 +43,7 @@ func splitPart(n *Node) (begin []int64, ok bool) {
 func sliceRange(n *Node) (start, step, count []int64) {
 	shape := n.In[0].Shape
 	rank := len(shape)
-	start, step, count = make([]int64, rank), make([]int64, rank), append([]int64{}, shape...)
-	for k := range step {
-		step[k] = 1
-	}
+	start, step, count = make([]int64, rank), slices.Repeat([]int64{1}, rank), append([]int64{}, shape...)
 	starts, ends := n.IntsOr(1, "starts"), n.IntsOr(2, "ends")
 	axes, steps := n.IntsOr(3, "axes"), n.IntsOr(4, "steps")
 	if axes == nil {

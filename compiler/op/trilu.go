@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -38,9 +39,5 @@ func triluAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 
 // zeros returns the first index of a value of the given rank.
 func zeros(rank int) []expr.Expr {
-	index := make([]expr.Expr, rank)
-	for k := range index {
-		index[k] = expr.I(0)
-	}
-	return index
+	return slices.Repeat([]expr.Expr{expr.I(0)}, rank)
 }

@@ -33,10 +33,7 @@ func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
 		}
 	}
 	return l.Lazy(n.Out, layout, func(i []expr.Expr) expr.Expr {
-		index := make([]expr.Expr, len(x.Shape))
-		for k := range index {
-			index[k] = expr.I(0)
-		}
+		index := zeros(len(x.Shape))
 		for k, axis := range from {
 			index[axis] = i[to[k]]
 		}

@@ -21,10 +21,7 @@ const maxWindow = 1 << 20
 // newWindow reads the attributes; kernel comes from the weights or from kernel_shape.
 func newWindow(n *Node, in, kernel []int64) (window, error) {
 	rank := len(in)
-	ones, zeros := make([]int64, rank), make([]int64, 2*rank)
-	for k := range ones {
-		ones[k] = 1
-	}
+	ones, zeros := slices.Repeat([]int64{1}, rank), make([]int64, 2*rank)
 	w := window{in: in, kernel: kernel, stride: n.Ints("strides", ones), dilation: n.Ints("dilations", ones)}
 	pads := n.Ints("pads", zeros)
 	if len(kernel) != rank || len(w.stride) != rank || len(w.dilation) != rank || len(pads) != 2*rank {
@@ -32,10 +29,8 @@ func newWindow(n *Node, in, kernel []int64) (window, error) {
 			kernel, w.stride, w.dilation, pads, rank)
 	}
 	for k := range rank {
-		for _, v := range []int64{kernel[k], w.stride[k], w.dilation[k]} {
-			if v < 1 || v > maxWindow {
-				return w, fmt.Errorf("kernel, stride or dilation %d is outside 1 to %d", v, maxWindow)
-			}
+		if err := w.check(k); err != nil {
+			return w, err
 		}
 		if min(pads[k], pads[k+rank]) < 0 || max(pads[k], pads[k+rank]) > maxWindow {
 			return w, fmt.Errorf("pads %v are outside 0 to %d", pads, maxWindow)
@@ -43,6 +38,16 @@ func newWindow(n *Node, in, kernel []int64) (window, error) {
 	}
 	w.padBegin, w.padEnd = append([]int64{}, pads[:rank]...), append([]int64{}, pads[rank:]...)
 	return w, w.place(n)
+}
+
+// check checks the attributes of axis k that determine the distances between elements.
+func (w *window) check(k int) error {
+	for _, v := range []int64{w.kernel[k], w.stride[k], w.dilation[k]} {
+		if v < 1 || v > maxWindow {
+			return fmt.Errorf("kernel, stride or dilation %d is outside 1 to %d", v, maxWindow)
+		}
+	}
+	return nil
 }
 
 // reach returns the extent of the dilated kernel.
@@ -136,6 +141,14 @@ func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) 
 	})
 	stage.DType = x.DType
 	return stage
+}
+
+// windowDetail describes a node's window; "" if its attributes are invalid.
+func windowDetail(w window, err error) string {
+	if err != nil {
+		return ""
+	}
+	return w.String()
 }
 
 // String returns for example "k3x3 s2".

@@ -1,6 +1,8 @@
 package pass
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -10,17 +12,7 @@ import (
 
 // tensors returns the tensors with rings, sorted by name.
 func (l *pipelineLoop) tensors() []*expr.Tensor {
-	var list []*expr.Tensor
-	for t := range l.rings {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *expr.Tensor) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return list
+	return slices.SortedFunc(maps.Keys(l.rings), func(a, b *expr.Tensor) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // slotBytes divides the size of a slot, so that copies to every slot have the same alignment.

@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -57,13 +58,9 @@ func (u underway) within(v underway) bool {
 
 // wait returns a wait for all products.
 func (u underway) wait() *ir.WaitProducts {
-	sums := slices.SortedFunc(maps.Values(u.sums), func(a, b *ir.Buffer) int {
-		if a.Tensor.Name < b.Tensor.Name {
-			return -1
-		}
-		return 1
-	})
-	return &ir.WaitProducts{Sums: sums}
+	return &ir.WaitProducts{Sums: slices.SortedFunc(maps.Values(u.sums), func(a, b *ir.Buffer) int {
+		return cmp.Compare(a.Tensor.Name, b.Tensor.Name)
+	})}
 }
 
 // needs reports whether a statement must wait for the products in flight.

@@ -209,10 +209,5 @@ func (p *partials) kept(b ir.Block, own *ir.Buffer) ir.Block {
 }
 
 func (p *partials) read(e expr.Expr, own *ir.Buffer) expr.Expr {
-	return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
-		if l, ok := x.(*expr.Load); ok && l.Tensor == p.buffer.Tensor {
-			return own.Tensor.At(expr.I(0))
-		}
-		return x
-	})
+	return expr.RewriteLoads(e, p.buffer.Tensor, func(*expr.Load) expr.Expr { return own.Tensor.At(expr.I(0)) })
 }

@@ -293,12 +293,7 @@ func rewrite(b ir.Block, from, to *ir.Buffer, d digits) ir.Block {
 func inThreads(b ir.Block, loop *ir.For, from, to *ir.Buffer, d digits) ir.Block {
 	local := func(index expr.Expr) expr.Expr { return d.local(newUse(loop, index).rest) }
 	read := func(e expr.Expr) expr.Expr {
-		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
-			if l, ok := x.(*expr.Load); ok && l.Tensor == from.Tensor {
-				return to.Tensor.At(local(l.Index[0]))
-			}
-			return x
-		})
+		return expr.RewriteLoads(e, from.Tensor, func(l *expr.Load) expr.Expr { return to.Tensor.At(local(l.Index[0])) })
 	}
 	b = ir.Rewrite(b, read)
 	out := make(ir.Block, len(b))

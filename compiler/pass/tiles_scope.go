@@ -157,11 +157,7 @@ func (s *scope) readers(b ir.Block) (done ir.Block, ok bool) {
 		}
 	})
 	done = ir.Rewrite(b, func(e expr.Expr) expr.Expr {
-		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
-			l, isLoad := x.(*expr.Load)
-			if !isLoad || l.Tensor != s.sums.Tensor {
-				return x
-			}
+		return expr.RewriteLoads(e, s.sums.Tensor, func(l *expr.Load) expr.Expr {
 			at, fits := s.layout.moved(l.Index[0])
 			ok = ok && fits
 			return s.layout.buffer.Tensor.At(at)

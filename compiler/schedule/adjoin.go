@@ -47,7 +47,7 @@ func (s *Schedule) Adjoin(stageID int, multiple int64, as array.DType) (copied i
 	g.Reduce = append(slices.Clone(g.Reduce[:len(g.Reduce)-2]), axis)
 	g.resetNest()
 	s.record("adjoin", stageID, int(multiple), int(as))
-	return s.addCopy(data), nil
+	return s.added(data).ID, nil
 }
 
 // adjoining is a sum of products over two axes with contiguous terms.

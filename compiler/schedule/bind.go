@@ -3,6 +3,8 @@ package schedule
 import (
 	"fmt"
 	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
 // Level is a level of a GPU's thread hierarchy that a leaf can be bound to.
@@ -55,3 +57,41 @@ func (g *Stage) overlaps() bool {
 
 // Bound reports whether a stage has a leaf bound to blocks or threads.
 func (g *Stage) Bound() bool { return g.has(Block) || g.has(Thread) }
+
+// UnitLoop adds a loop of one iteration around a stage's nest, as TVM's add_unit_loop does, and returns its number.
+// A stage without axes has no other loop to bind to blocks or threads, or to compute other stages in.
+func (s *Schedule) UnitLoop(stageID int) (iter int, err error) {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("unit-loop: %w", err)
+	case g.TMA:
+		return 0, fmt.Errorf("unit-loop: stage %d is copied as boxes, and has no loops", stageID)
+	case len(g.Iters) >= maxIters:
+		return 0, fmt.Errorf("unit-loop: stage %d has too many iterators", stageID)
+	}
+	it := g.newIter(false)
+	g.Leaves = append([]*Iter{it}, g.Leaves...)
+	s.record("unit-loop", stageID)
+	return it.ID, nil
+}
+
+// Shuffle combines the terms of a leaf, which are results of neighbouring threads of a warp, by register exchange.
+// The stage must combine the partial results of another one, in which each thread computes the result of its
+// number. Other loops fall back to shared memory.
+func (s *Schedule) Shuffle(stageID, iterID int) error {
+	g, it, err := s.leaf(stageID, iterID)
+	if err != nil {
+		return fmt.Errorf("shuffle: %w", err)
+	}
+	partial, isLoad := g.Body.(*expr.Load)
+	switch {
+	case !it.Reduce || it.Axis < 0 || len(g.Reduce) != 1:
+		return fmt.Errorf("shuffle: iterator %d of stage %d is not all of its reduction", iterID, stageID)
+	case !isLoad || s.Producer(partial.Tensor) == nil:
+		return fmt.Errorf("shuffle: stage %d does not combine the results of another stage", stageID)
+	case s.attachedAt(it):
+		return fmt.Errorf("shuffle: a stage is computed at iterator %d of stage %d", iterID, stageID)
+	}
+	return s.annotate("shuffle", stageID, iterID, Lanewise)
+}

@@ -116,7 +116,7 @@ func (b *blockwise) apply(g *Stage) BlockwiseStages {
 	}
 	if b.form == BlockFloats {
 		partial := b.partialFloats(weights)
-		b.made.Partial = b.s.addComputed(partial)
+		b.made.Partial = b.s.added(partial).ID
 		b.finish(g, func(row []expr.Expr, group, column expr.Expr) expr.Expr {
 			return b.at(b.scale, nil, group, column, partial.At(slices.Concat(row, []expr.Expr{group, column})...))
 		})
@@ -130,20 +130,10 @@ func (b *blockwise) apply(g *Stage) BlockwiseStages {
 	return b.made
 }
 
-// addComputed adds a stage that computes a tensor, possibly by a reduction, and returns its number.
-func (s *Schedule) addComputed(t *expr.Tensor) int {
-	s.addStage(&Stage{Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body})
-	return len(s.Stages) - 1
-}
-
 // finish turns the stage into the sum of term over groups.
 func (b *blockwise) finish(g *Stage, term func(row []expr.Expr, group, column expr.Expr) expr.Expr) {
 	group := &expr.Var{Name: b.inner.Name, Extent: b.groups}
-	row := make([]expr.Expr, len(b.rows))
-	for k, v := range b.rows {
-		row[k] = v
-	}
-	g.Reduce, g.Body = []*expr.Var{group}, term(row, group, b.column)
+	g.Reduce, g.Body = []*expr.Var{group}, term(expr.Exprs(b.rows), group, b.column)
 	g.resetNest()
 }
 
@@ -255,7 +245,7 @@ func (b *blockwise) integers(g *Stage, weights *expr.Tensor) {
 		x = expr.MinE(expr.MaxE(x, expr.F(array.Float32, -steps)), expr.F(array.Float32, steps))
 		return expr.To(array.Int8, expr.Un(expr.Round, x))
 	})
-	b.made.Peak, b.made.Inverse, b.made.Data = b.s.addComputed(peak), b.s.addComputed(inverse), b.s.addComputed(data)
+	b.made.Peak, b.made.Inverse, b.made.Data = b.s.added(peak).ID, b.s.added(inverse).ID, b.s.added(data).ID
 	var offset *expr.Tensor
 	step := func(i []expr.Expr) expr.Expr { return expr.MulE(peak.At(i...), expr.F(array.Float32, 1.0/steps)) }
 	if b.zero != nil {
@@ -269,10 +259,10 @@ func (b *blockwise) integers(g *Stage, weights *expr.Tensor) {
 			}
 			return e
 		})
-		b.made.Total, b.made.Offset = b.s.addComputed(total), b.s.addComputed(offset)
+		b.made.Total, b.made.Offset = b.s.added(total).ID, b.s.added(offset).ID
 	}
 	partial := b.partialIntegers(data, weights)
-	b.made.Partial = b.s.addComputed(partial)
+	b.made.Partial = b.s.added(partial).ID
 	b.finish(g, func(row []expr.Expr, group, column expr.Expr) expr.Expr {
 		at := append(slices.Clone(row), group)
 		sum := expr.MulE(expr.To(array.Float32, partial.At(append(slices.Clone(at), column)...)), step(at))
@@ -302,7 +292,7 @@ func (b *blockwise) partialIntegers(data, weights *expr.Tensor) *expr.Tensor {
 				return expr.HighNibble(both)
 			})
 		})
-		b.made.Weights = b.s.addComputed(halves)
+		b.made.Weights = b.s.added(halves).ID
 		weights = halves
 	}
 	return expr.ReduceOver("partial", expr.Sum, slices.Concat(b.shape, []int64{b.groups, b.columns}), extents, func(i, r []expr.Expr) expr.Expr {

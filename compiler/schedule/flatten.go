@@ -76,11 +76,7 @@ func newFlattening(g *Stage, axes []int) *flattening {
 
 // rewritten returns an expression that reads the flattened tensor in place of the original.
 func (f *flattening) rewritten(e expr.Expr) expr.Expr {
-	return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
-		l, ok := x.(*expr.Load)
-		if !ok || l.Tensor != f.before {
-			return x
-		}
+	return expr.RewriteLoads(e, f.before, func(l *expr.Load) expr.Expr {
 		index := slices.Clone(l.Index)
 		at := expr.I(0)
 		for k, axis := range f.flat {

@@ -33,16 +33,12 @@ func (s *Schedule) Interleave(stageID, load, dim, inside int, factor int64) (cop
 		return 0, fmt.Errorf("interleave: %d and %d are not two of the %d dimensions of the tensor", dim, inside, rank)
 	}
 	through := interleaved(t, dim, inside, factor)
-	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
-		l, ok := e.(*expr.Load)
-		if !ok || l.Tensor != t {
-			return e
-		}
+	g.Body = expr.RewriteLoads(g.Body, t, func(l *expr.Load) expr.Expr {
 		by := expr.I(factor)
 		return through.At(append(others(l.Index, dim, inside), expr.Bin(expr.FloorDiv, l.Index[dim], by), l.Index[inside], expr.Bin(expr.FloorMod, l.Index[dim], by))...)
 	})
 	s.record("interleave", stageID, load, dim, inside, int(factor))
-	return s.addCopy(through), nil
+	return s.added(through).ID, nil
 }
 
 // interleaved returns the interleaved copy of a tensor.

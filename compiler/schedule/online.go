@@ -152,11 +152,7 @@ func (f *softmax) findSum(s *Schedule) bool {
 		if !isLoad || c.Combiner != expr.Sum || len(c.Reduce) != 1 || !f.whole(c) || len(c.Axes) != len(f.exp.Axes)-1 {
 			continue
 		}
-		row := make([]expr.Expr, len(c.Axes))
-		for k, v := range c.Axes {
-			row[k] = v
-		}
-		if sameIndex(l.Index, f.element(row, c.Reduce[0])) {
+		if sameIndex(l.Index, f.element(expr.Exprs(c.Axes), c.Reduce[0])) {
 			f.sum = c
 			return true
 		}
@@ -226,7 +222,7 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 	running := s.keep(f, expr.Compute(f.largest.Tensor.Name+"_running", shape, func(i []expr.Expr) expr.Expr {
 		return expr.MaxE(largest.Tensor.At(i...), smallest)
 	}))
-	running.Body = expr.MaxE(running.Body, expr.Sel(isLater(running.Axes[n]), before(running, running.Axes), smallest))
+	running.Body = expr.MaxE(running.Body, expr.Sel(isLater(running.Axes[n]), before(running, expr.Exprs(running.Axes)), smallest))
 	exp := s.added(expr.Compute(f.exp.Tensor.Name, append(slices.Clone(shape), piece), func(i []expr.Expr) expr.Expr {
 		difference := expr.SubE(x(i[:n], i[n], i[n+1]), running.Tensor.At(i[:n+1]...))
 		return within(i[n], i[n+1], expr.Un(expr.Exp, difference), expr.Zero(d))
@@ -239,33 +235,23 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 		return expr.Un(expr.Exp, expr.SubE(expr.Sel(isLater(i[n]), before(running, i), now), now))
 	}))
 	value, values := f.values(piece, pieces, within)
-	s.addStage(value)
+	factors := s.added(value)
 	f.mix(piece, pieces, exp, change, values)
 	f.total(pieces, running, sum, last)
 	f.mixed.Reduce[0].Limit, f.sum.Reduce[0].Limit = needed, needed
 	f.exp.Inlined, f.largest.Inlined = true, true
-	return &OnlineStages{Largest: largest.ID, Running: running.ID, Sum: sum.ID, Change: change.ID, Exp: exp.ID, Value: value.ID}
+	return &OnlineStages{Largest: largest.ID, Running: running.ID, Sum: sum.ID, Change: change.ID, Exp: exp.ID, Value: factors.ID}
 }
 
 // isLater returns the condition that a piece is not the first one.
 func isLater(piece expr.Expr) expr.Expr { return expr.Bin(expr.Lt, expr.I(0), piece) }
 
 // before returns a stage's element of the same row, one piece earlier.
-func before[E expr.Expr](g *Stage, index []E) expr.Expr {
-	at := make([]expr.Expr, len(index))
-	for k, x := range index {
-		at[k] = x
-	}
+func before(g *Stage, index []expr.Expr) expr.Expr {
+	at := slices.Clone(index)
 	last := len(at) - 1
 	at[last] = expr.SubE(at[last], expr.I(1))
 	return g.Tensor.At(at...)
-}
-
-// added returns a new stage that computes a tensor.
-func (s *Schedule) added(t *expr.Tensor) *Stage {
-	g := &Stage{Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body}
-	s.addStage(g)
-	return g
 }
 
 // keep adds a stage over rows and pieces that is kept whole while the loop over pieces computes it.
@@ -280,9 +266,9 @@ func (s *Schedule) keep(f *softmax, t *expr.Tensor) *Stage {
 	return g
 }
 
-// values returns the stage of the factors of exponentials: its axes are the pieces, and those of mixed that the
+// values returns the computation of the factors of exponentials: its axes are the pieces, and those of mixed that the
 // factors depend on, with pieces before the last one.
-func (f *softmax) values(piece, pieces int64, within func(p, j, value, beyond expr.Expr) expr.Expr) (g *Stage, at func(axes []expr.Expr, p, j expr.Expr) expr.Expr) {
+func (f *softmax) values(piece, pieces int64, within func(p, j, value, beyond expr.Expr) expr.Expr) (t *expr.Tensor, at func(axes []expr.Expr, p, j expr.Expr) expr.Expr) {
 	var used []int
 	var shape []int64
 	for k, v := range f.mixed.Axes {
@@ -292,7 +278,7 @@ func (f *softmax) values(piece, pieces int64, within func(p, j, value, beyond ex
 		}
 	}
 	place := max(0, len(used)-1)
-	t := expr.Compute(f.value.Tensor.Name+"_piece", slices.Insert(shape, place, pieces, piece), func(i []expr.Expr) expr.Expr {
+	t = expr.Compute(f.value.Tensor.Name+"_piece", slices.Insert(shape, place, pieces, piece), func(i []expr.Expr) expr.Expr {
 		p, j := i[place], i[place+1]
 		own := slices.Delete(slices.Clone(i), place, place+2)
 		to := map[*expr.Var]expr.Expr{f.mixed.Reduce[0]: expr.AddE(expr.MulE(p, expr.I(piece)), j)}
@@ -301,7 +287,7 @@ func (f *softmax) values(piece, pieces int64, within func(p, j, value, beyond ex
 		}
 		return within(p, j, expr.Substitute(f.value, to), expr.Zero(f.value.DType()))
 	})
-	return &Stage{Tensor: t, Axes: t.Axes, Body: t.Body}, func(axes []expr.Expr, p, j expr.Expr) expr.Expr {
+	return t, func(axes []expr.Expr, p, j expr.Expr) expr.Expr {
 		var own []expr.Expr
 		for _, a := range used {
 			own = append(own, axes[a])

@@ -217,11 +217,7 @@ func (s *Schedule) Inline(stageID int) error {
 		}
 	}
 	for _, c := range s.Consumers(g) {
-		c.Body = expr.Rewrite(c.Body, func(e expr.Expr) expr.Expr {
-			l, ok := e.(*expr.Load)
-			if !ok || l.Tensor != g.Tensor {
-				return e
-			}
+		c.Body = expr.RewriteLoads(c.Body, g.Tensor, func(l *expr.Load) expr.Expr {
 			values := map[*expr.Var]expr.Expr{}
 			for k, v := range g.Axes {
 				values[v] = l.Index[k]

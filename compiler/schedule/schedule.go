@@ -147,12 +147,16 @@ const (
 func New(w *expr.Workload) *Schedule {
 	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}, Prefetches: map[int]int64{}, Transforms: map[int]*Transform{}}
 	for _, t := range w.Stages {
-		s.addStage(&Stage{
-			Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body,
-			IsOutput: slices.Contains(w.Outputs, t),
-		})
+		s.added(t).IsOutput = slices.Contains(w.Outputs, t)
 	}
 	return s
+}
+
+// added returns a new stage that computes a tensor, possibly by a reduction.
+func (s *Schedule) added(t *expr.Tensor) *Stage {
+	g := &Stage{Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body}
+	s.addStage(g)
+	return g
 }
 
 func (s *Schedule) addStage(g *Stage) {
@@ -256,4 +260,24 @@ func (s *Schedule) leaf(stageID, iterID int) (*Stage, *Iter, error) {
 		return nil, nil, fmt.Errorf("iterator %d of stage %d was already split or fused", iterID, stageID)
 	}
 	return g, it, nil
+}
+
+// limited copies the limits of axes to the new ones that replace them.
+func limited(axes, of []*expr.Var) {
+	for k, v := range of {
+		axes[k].Limit = v.Limit
+	}
+}
+
+// anyLimited reports whether any axis has a dynamic extent.
+func anyLimited(axes ...*expr.Var) bool {
+	return slices.ContainsFunc(axes, func(v *expr.Var) bool { return v.Limit != nil })
+}
+
+// sameLimit reports whether two axes always have the same number of values.
+func sameLimit(a, b *expr.Var) bool {
+	if a.Limit == nil || b.Limit == nil {
+		return a.Limit == nil && b.Limit == nil
+	}
+	return expr.Same(a.Limit, b.Limit)
 }

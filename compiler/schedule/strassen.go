@@ -34,16 +34,12 @@ func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (StrassenStages
 	if err != nil {
 		return StrassenStages{}, fmt.Errorf("strassen: %w", err)
 	}
-	add := func(x *expr.Tensor) int {
-		s.addStage(&Stage{Tensor: x, Axes: x.Axes, Reduce: x.Reduce, Combiner: x.Combiner, Body: x.Body})
-		return len(s.Stages) - 1
-	}
 	left, ids := q.leftSums(), StrassenStages{Right: -1}
-	ids.Left = add(left)
+	ids.Left = s.added(left).ID
 	var right *expr.Tensor
 	if sums == Computed {
 		right = q.rightSums(s.Workload.Constants[q.p.constant], q.p.dtype)
-		ids.Right = add(right)
+		ids.Right = s.added(right).ID
 		s.record("strassen", stageID, int(group), int(sums))
 	} else {
 		t := q.transform()
@@ -51,7 +47,7 @@ func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (StrassenStages
 		s.record("strassen", stageID, int(group))
 	}
 	product := q.product(left, right)
-	ids.Product = add(product)
+	ids.Product = s.added(product).ID
 	g.Reduce, g.Combiner, g.Body = nil, expr.None, q.output(product)
 	g.resetNest()
 	s.algorithms = append(s.algorithms, algorithm{sums.algorithm(), Default, StrassenGrowth(), 7.0 / 8})

@@ -73,11 +73,11 @@ func (s *Schedule) Windows(g *Stage, axis *expr.Var) (windows []Window) {
 	if !ok || g.Combiner != expr.Sum {
 		return nil
 	}
-	if s.isConstant(a.Tensor) {
+	if s.Constant(a.Tensor) >= 0 {
 		a, b = b, a
 	}
 	pad := s.Producer(a.Tensor)
-	if pad == nil || pad.Inlined || !s.isConstant(b.Tensor) {
+	if pad == nil || pad.Inlined || s.Constant(b.Tensor) < 0 {
 		return nil
 	}
 	value, ok := pad.Body.(*expr.Select)
@@ -113,15 +113,6 @@ func windowOf(g *Stage, index expr.Expr, axis *expr.Var) (w Window, ok bool) {
 		}
 	}
 	return w, w.Step > 0 && w.Stride >= 0
-}
-
-func (s *Schedule) isConstant(t *expr.Tensor) bool {
-	for k := range s.Workload.Constants {
-		if s.ConstantTensor(k) == t {
-			return true
-		}
-	}
-	return false
 }
 
 // inside returns bounds on the values of an axis for which a condition may hold, first to end (exclusive), as

@@ -82,23 +82,12 @@ func (s *Schedule) transformable(g *Stage, t *expr.Tensor) error {
 // returned.
 func (s *Schedule) readThrough(g *Stage, t, copied *expr.Tensor) int {
 	g.redirect(t, copied)
-	return s.addCopy(copied)
-}
-
-// addCopy adds the stage that computes a copy, and returns its number.
-func (s *Schedule) addCopy(copied *expr.Tensor) int {
-	s.addStage(&Stage{Tensor: copied, Axes: copied.Axes, Body: copied.Body})
-	return len(s.Stages) - 1
+	return s.added(copied).ID
 }
 
 // redirect makes a stage load from another tensor of the same shape.
 func (g *Stage) redirect(from, to *expr.Tensor) {
-	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
-		if l, ok := e.(*expr.Load); ok && l.Tensor == from {
-			return to.At(l.Index...)
-		}
-		return e
-	})
+	g.Body = expr.RewriteLoads(g.Body, from, func(l *expr.Load) expr.Expr { return to.At(l.Index...) })
 }
 
 // readers returns the stages that load a tensor.

@@ -73,7 +73,7 @@ func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (Winogr
 		x.Axes[0].Limit = t.limit()
 	}
 	for _, x := range tensors {
-		s.addStage(&Stage{Tensor: x, Axes: x.Axes, Reduce: x.Reduce, Combiner: x.Combiner, Body: x.Body})
+		s.added(x)
 	}
 	g.Reduce, g.Combiner, g.Body = nil, expr.None, t.output(tensors[len(tensors)-1])
 	g.resetNest()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // Builder applies primitives and keeps the first error, so that a sketch reads as a list of steps.
@@ -51,16 +52,21 @@ func (b *Builder) UnitLoop(stage int) (iter int) {
 	return iter
 }
 
+// Axes returns the first axes of a stage.
+func Axes(count int) []int {
+	axes := make([]int, count)
+	for k := range axes {
+		axes[k] = k
+	}
+	return axes
+}
+
 // FuseAxes fuses the first axes of a stage into one iterator; for zero axes it adds a loop of one iteration.
 func (b *Builder) FuseAxes(stage, axes int) int {
 	if axes == 0 {
 		return b.UnitLoop(stage)
 	}
-	all := make([]int, axes)
-	for k := range all {
-		all[k] = k
-	}
-	return b.Fuse(stage, all)
+	return b.Fuse(stage, Axes(axes))
 }
 
 // MoveFirst reorders the leaves of a stage: the given iterators come first, then the others in their order.
@@ -111,3 +117,40 @@ func (b *Builder) ComputeAt(stage, consumer, iter int) {
 		b.Err = b.S.ComputeAt(stage, consumer, iter)
 	}
 }
+
+// Unit holds the stages that one nest of loops computes: a map, or a reduction with the map that ends it.
+type Unit struct {
+	// Out is the stage with the outer loops; Acc is the reduction computed inside its tiles, or -1 for a map.
+	Out, Acc int
+	// Also lists outputs between Acc and Out, each computed from the one before and stored tile by tile, too.
+	Also []int
+	// Feeds lists the map stages that only this unit's reduction reads and that may be computed inside it, e.g.
+	// padding.
+	Feeds []int
+}
+
+// Stored returns the stages that the unit's nest stores, in order.
+func (u Unit) Stored(s *schedule.Schedule) []*schedule.Stage {
+	var list []*schedule.Stage
+	for _, id := range append(slices.Clone(u.Also), u.Out) {
+		list = append(list, s.Stages[id])
+	}
+	return list
+}
+
+// Whole describes schedules that compute a workload in one nest, that of stage Out. The stages in Inline are
+// inlined first, in order.
+type Whole struct {
+	Out    int
+	Inline []int
+	searchspace.Family
+}
+
+// Where a stage that feeds a reduction is computed: at each load, in its own nest, in the block of tiles that reads
+// it, or in the tile.
+const (
+	Inline = iota
+	Alone
+	InBlock
+	InTile
+)

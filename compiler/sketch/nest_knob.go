@@ -1,6 +1,10 @@
 package sketch
 
-import "github.com/tilth-dev/tilth/compiler/searchspace"
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/searchspace"
+)
 
 // Knob returns an open parameter.
 func Knob[P any](name string, field func(*P) *int64, values ...int64) searchspace.Parameter[P] {
@@ -11,4 +15,43 @@ func Knob[P any](name string, field func(*P) *int64, values ...int64) searchspac
 func Unrolling[P any](p searchspace.Parameter[P]) searchspace.Parameter[P] {
 	p.Unrolls = true
 	return p
+}
+
+// CeilDiv returns a/b rounded up.
+func CeilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// Product returns the product of xs.
+func Product(xs []int64) int64 {
+	n := int64(1)
+	for _, x := range xs {
+		n *= x
+	}
+	return n
+}
+
+// AtMost returns the values up to a limit, with the limit itself in place of the first one above it.
+func AtMost(limit int64, values ...int64) []int64 {
+	var list []int64
+	for _, v := range values {
+		if v >= limit {
+			return append(list, limit)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// Below returns the values under a limit.
+func Below(limit int64, values ...int64) []int64 {
+	return slices.DeleteFunc(values, func(v int64) bool { return v >= limit })
+}
+
+// DivisorAtMost returns the largest divisor of n that is at most limit.
+func DivisorAtMost(n, limit int64) int64 {
+	for d := min(n, limit); d > 1; d-- {
+		if n%d == 0 {
+			return d
+		}
+	}
+	return 1
 }

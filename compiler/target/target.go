@@ -146,3 +146,52 @@ func Decode(data []byte) (*Target, error) {
 	}
 	return t, t.Check()
 }
+
+// HasOperatingSystem reports whether programs for the target run under an operating system. Those of microcontrollers
+// are freestanding.
+func (t *Target) HasOperatingSystem() bool { return !t.CPU.isBare() }
+
+// RunsOnCPU reports whether kernels run on the processor, rather than on a GPU that it hosts.
+func (t *Target) RunsOnCPU() bool { return t.GPU == nil }
+
+// MeasuresEnergy reports whether the energy of kernels can be an objective.
+func (t *Target) MeasuresEnergy() bool { return t.RunsOnCPU() }
+
+// SupportsOpenExtents reports whether extents may stay unknown until a package runs.
+func (t *Target) SupportsOpenExtents() bool { return t.RunsOnCPU() }
+
+// SupportsC reports whether packages can be exported as C source.
+func (t *Target) SupportsC() bool { return t.RunsOnCPU() }
+
+// Lacks returns the features that code for the target requires and a machine does not have.
+func (t *Target) Lacks(machine *Target) (missing []string) { return machine.Missing(t.CPU.Features) }
+
+// Missing returns those of the features, by compiler names, that the target's processor lacks.
+func (t *Target) Missing(features []string) (missing []string) {
+	for _, f := range features {
+		if !t.CPU.Has(f) {
+			missing = append(missing, f)
+		}
+	}
+	return missing
+}
+
+// RunsOn returns an error if code for the target cannot run on a machine.
+func (t *Target) RunsOn(machine *Target) error {
+	c, has := t.CPU, machine.CPU
+	if c.Arch != has.Arch {
+		return fmt.Errorf("target %s/%s cannot run on this %s machine", c.Arch, c.Model, has.Arch)
+	}
+	if missing := t.Lacks(machine); len(missing) > 0 {
+		if c.Arch == RISCV && missing[0] == "v" {
+			return fmt.Errorf("target %s/%s has vectors (v), which this CPU (%s) or its kernel does not have: --target sifive-u74 has none, and native has what there is",
+				c.Arch, c.Model, has.Model)
+		}
+		if bytes := c.sveBytes(); sveLengths[missing[0]] > 0 && has.Has("sve") {
+			return fmt.Errorf("target %s/%s needs SVE registers of %d bits, and this process has others on this CPU (%s): --target native has their length",
+				c.Arch, c.Model, 8*bytes, has.Model)
+		}
+		return fmt.Errorf("target %s/%s needs %s, which this CPU (%s) does not have", c.Arch, c.Model, missing[0], has.Model)
+	}
+	return nil
+}

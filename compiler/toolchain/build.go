@@ -235,8 +235,7 @@ func (b Build) parallel(ctx context.Context, n int, do func(ctx context.Context,
 // abandoned returns the error with which compilation was cancelled, or nil.
 func abandoned(ctx context.Context) error {
 	err := context.Cause(ctx)
-	var failure *Error
-	if err != nil && !errors.As(err, &failure) {
+	if err != nil && !errors.As(err, new(*Error)) {
 		err = &Error{Kind: Infra, Step: "compiling", Message: "abandoned: " + err.Error(), Err: err}
 	}
 	return err

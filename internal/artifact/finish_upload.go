@@ -13,8 +13,7 @@ func (s *Store) end(u *upload, err error) error {
 	if err == nil {
 		err = s.seal(u)
 	}
-	var broken *brokenError
-	if (errors.As(err, &broken) || errors.Is(err, ErrBusy)) && u.sizeBytes > 0 { // may be resumed
+	if (errors.As(err, new(*brokenError)) || errors.Is(err, ErrBusy)) && u.sizeBytes > 0 { // may be resumed
 		s.keep(u)
 		return err
 	}

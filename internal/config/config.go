@@ -111,8 +111,7 @@ var wants = map[string]string{
 // InvalidValue describes what a flag expects instead of a rejected text.
 func InvalidValue(f *pflag.Flag, text string, cause error) error {
 	kind := f.Value.Type()
-	var number *strconv.NumError
-	if want := wants[kind]; want != "" && (errors.As(cause, &number) || strings.HasPrefix(kind, "stringTo")) {
+	if want := wants[kind]; want != "" && (errors.As(cause, new(*strconv.NumError)) || strings.HasPrefix(kind, "stringTo")) {
 		return fmt.Errorf("%.100q: want %s", text, want)
 	}
 	if kind == "duration" && strings.HasPrefix(cause.Error(), "time: ") {

@@ -10,6 +10,10 @@ import (
 // apply makes one change.
 func (tx *txn) apply(op records.Op) error {
 	switch op := op.(type) {
+	case records.PutRow:
+		return tx.put(sameRows[op.Kind], []byte(op.Key), op.Row)
+	case records.DropRow:
+		return tx.table(sameRows[op.Kind]).remove([]byte(op.Key))
 	case records.PutJob:
 		return tx.putJob(op)
 	case records.PutNew:
@@ -20,43 +24,15 @@ func (tx *txn) apply(op records.Op) error {
 		return tx.put(bucketEvents, eventKey(op.JobID, op.Sequence), op.Row)
 	case records.AppendTrials:
 		return tx.appendTrials(op)
-	case records.EndJob:
-		return tx.put(bucketEnded, []byte(op.ID), op.Row)
 	case records.DropJob:
 		return tx.dropJob(op.ID)
-	case records.PutAgent:
-		return tx.put(bucketAgents, []byte(op.Name), op.Row)
-	case records.DropAgent:
-		return tx.table(bucketAgents).remove([]byte(op.Name))
-	case records.PutDevice:
-		return tx.put(bucketDevices, []byte(op.Name), op.Row)
-	case records.DropDevice:
-		return tx.table(bucketDevices).remove([]byte(op.Name))
+	case records.DropClosed:
+		return tx.dropClosed(op.First, op.Beyond)
 	case records.AddRecord:
 		_, err := tx.addRecord(op)
 		return err
 	case records.SuspectBests:
 		return tx.suspectBests(op)
-	}
-	return tx.applyToBatch(op)
-}
-
-// applyToBatch makes a change of a batch.
-func (tx *txn) applyToBatch(op records.Op) error {
-	switch op := op.(type) {
-	case records.PutBatch:
-		return tx.put(bucketBatches, []byte(op.ID), op.Row)
-	case records.CloseBatch:
-		if err := tx.table(bucketBatches).remove([]byte(op.ID)); err != nil {
-			return err
-		}
-		return tx.put(bucketClosed, []byte(op.ID), op.Row)
-	case records.ReopenBatch:
-		return tx.table(bucketClosed).remove([]byte(op.ID))
-	case records.DropBatch:
-		return tx.table(bucketBatches).remove([]byte(op.ID))
-	case records.DropClosed:
-		return tx.dropClosed(op.First, op.Beyond)
 	}
 	return fmt.Errorf("no such change: %T", op)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -98,4 +99,78 @@ func (g *group) write(tx *txn) error {
 		}
 	}
 	return nil
+}
+
+// chooseAgain recomputes the bests of a group from its records and stores them.
+func (g *group) chooseAgain(tx *txn) error {
+	if err := g.choose(tx); err != nil {
+		return err
+	}
+	return g.write(tx)
+}
+
+// choose recomputes the bests of a group without storing them.
+func (g *group) choose(tx *txn) (err error) {
+	bests := records.Choose(func(yield func(records.Key, *tilthv1.Measurement) bool) {
+		if err == nil {
+			err = eachRecord(tx, g.number, yield)
+		}
+	})
+	if err == nil {
+		g.bests = bests
+	}
+	return err
+}
+
+// eachRecord visits a group's records, oldest first, until visit returns false.
+func eachRecord(tx *txn, number []byte, visit func(records.Key, *tilthv1.Measurement) bool) error {
+	rows := tx.table(bucketRecords)
+	c := rows.cursor()
+	for k, v := c.Seek(number); bytes.HasPrefix(k, number); k, v = c.Next() {
+		r := &tilthv1.Record{}
+		if err := rows.read(k, v, r); err != nil {
+			if tx.skipDamage(err) {
+				continue
+			}
+			return err
+		}
+		if !visit(withinGroup(k), r.GetMeasurement()) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// suspectBests scans the best records of all workloads; their keys contain the time of measurement.
+func (tx *txn) suspectBests(op records.SuspectBests) error {
+	var keys [][]byte
+	err := tx.table(bucketBest).each(func(_, key []byte, err error) error {
+		if !tx.skipDamage(err) && len(key) == recordKeyBytes && withinGroup(key).At().After(op.Since) {
+			keys = append(keys, bytes.Clone(key)) // writing may move it
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := tx.suspect(key, op.Device, op.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suspect marks a record if the device measured it.
+func (tx *txn) suspect(key []byte, device, reason string) error {
+	rows, r := tx.table(bucketRecords), &tilthv1.Record{}
+	if err := rows.load(key, r); err != nil {
+		return tx.unlessDamage(err)
+	}
+	if r.GetMeasurement().GetDevice() != device {
+		return nil
+	}
+	r.Measurement.Suspected = reason
+	clear(tx.groups.known) // the cache holds the old measurement
+	return rows.put(key, records.Encode(r))
 }

@@ -10,6 +10,10 @@ import (
 // apply makes one change.
 func (s *Store) apply(op records.Op) error {
 	switch op := op.(type) {
+	case records.PutRow:
+		s.put(s.rows[op.Kind], op.Key, op.Row)
+	case records.DropRow:
+		s.remove(s.rows[op.Kind], op.Key)
 	case records.PutJob:
 		return s.putJob(op)
 	case records.PutNew:
@@ -20,42 +24,14 @@ func (s *Store) apply(op records.Op) error {
 		s.appendEvent(op.JobID, op.Sequence, event{row: op.Row})
 	case records.AppendTrials:
 		s.appendTrials(op)
-	case records.EndJob:
-		s.put(&s.ended, op.ID, op.Row)
 	case records.DropJob:
 		return s.dropJob(op.ID)
-	case records.PutAgent:
-		s.put(&s.agents, op.Name, op.Row)
-	case records.DropAgent:
-		s.remove(&s.agents, op.Name)
-	case records.PutDevice:
-		s.put(&s.devices, op.Name, op.Row)
-	case records.DropDevice:
-		s.remove(&s.devices, op.Name)
+	case records.DropClosed:
+		s.removeRange(s.rows[records.RowClosed], op.First, op.Beyond)
 	case records.AddRecord:
 		s.addRecord(op)
 	case records.SuspectBests:
 		return s.suspectBests(op)
-	default:
-		return s.applyToBatch(op)
-	}
-	return nil
-}
-
-// applyToBatch makes a change of a batch.
-func (s *Store) applyToBatch(op records.Op) error {
-	switch op := op.(type) {
-	case records.PutBatch:
-		s.put(&s.batches, op.ID, op.Row)
-	case records.CloseBatch:
-		s.remove(&s.batches, op.ID)
-		s.put(&s.closedBatches, op.ID, op.Row)
-	case records.ReopenBatch:
-		s.remove(&s.closedBatches, op.ID)
-	case records.DropBatch:
-		s.remove(&s.batches, op.ID)
-	case records.DropClosed:
-		s.removeRange(&s.closedBatches, op.First, op.Beyond)
 	default:
 		return fmt.Errorf("no such change: %T", op)
 	}
@@ -124,13 +100,13 @@ func (s *Store) dropJob(id string) error {
 	}
 	s.size -= j.sizeBytes(id)
 	s.open.remove(id)
-	s.remove(&s.ended, id)
+	s.remove(s.rows[records.RowEnded], id)
 	if s.requests[j.request] == id {
 		delete(s.requests, j.request)
 		s.size -= int64(len(j.request)+len(id)) + rowBytes
 	}
-	for _, rows := range []*sorted[string, []byte]{&s.batches, &s.closedBatches} {
-		s.removeRange(rows, id+".", id+"/") // the character after '.'
+	for _, kind := range []records.RowKind{records.RowBatch, records.RowClosed} {
+		s.removeRange(s.rows[kind], id+".", id+"/") // the character after '.'
 	}
 	return nil
 }

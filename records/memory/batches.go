@@ -10,7 +10,7 @@ import (
 
 // OpenBatches implements records.Batches.
 func (s *Store) OpenBatches() (open []*records.OpenBatch, err error) {
-	err = eachRow(s, &s.batches, func(id string, row []byte) error {
+	err = eachRow(s, s.rows[records.RowBatch], func(id string, row []byte) error {
 		b := &records.OpenBatch{ID: id, Row: &storev1.BatchRow{}}
 		if err := decode(row, b.Row); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (s *Store) DeadBatch(id string) (*records.OpenBatch, error) {
 // ClosedBatch implements records.Batches.
 func (s *Store) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	s.mu.RLock()
-	stored, there := s.closedBatches.get(id)
+	stored, there := s.rows[records.RowClosed].get(id)
 	s.mu.RUnlock()
 	row := &storev1.BatchRow{}
 	if !there {
@@ -99,7 +99,7 @@ func (s *Store) ClosedJobs() (ids []string, proposals []uint64, err error) {
 func (s *Store) closedFrom(from string) (row []byte, id string, there bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for id, row := range s.closedBatches.from(from) {
+	for id, row := range s.rows[records.RowClosed].from(from) {
 		return row, id, true
 	}
 	return nil, "", false

@@ -171,12 +171,7 @@ func (s *Store) LastJobID() (string, error) {
 
 // EndedJobs implements records.Jobs.
 func (s *Store) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
-	return eachRow(s, &s.ended, func(id string, row []byte) error {
-		e := &storev1.EndedRow{}
-		err := decode(row, e)
-		visit(id, e)
-		return err
-	})
+	return visitAll(s, records.RowEnded, visit)
 }
 
 // Sweep implements records.Jobs. Jobs are dropped completely, so it does nothing.
@@ -229,4 +224,42 @@ func (s *Store) newest(q records.JobQuery, before string) (rows, bool) {
 		}
 	}
 	return rows{}, false
+}
+
+// Events implements records.Jobs.
+func (s *Store) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	j, there := s.jobs.get(jobID)
+	if !there {
+		return nil, nil
+	}
+	p := records.EventPage{From: from, Limit: limit}
+	for _, stored := range j.events.from(from) {
+		if p.Full() {
+			break
+		}
+		var row storev1.EventRow
+		if err := decode(stored.row, &row); err != nil {
+			return nil, err
+		}
+		if err := p.Add(&row, stored.measurement); err != nil {
+			return nil, err
+		}
+	}
+	return p.Events, nil
+}
+
+// measurement fetches the measurement of a trial, or nil if its record was pruned. The caller must hold the lock.
+func (e event) measurement(key []byte) (*tilthv1.Measurement, error) {
+	if e.group == nil {
+		return nil, nil
+	}
+	row, there := e.group.rows.get(string(key))
+	if !there {
+		return nil, nil
+	}
+	var r tilthv1.Record
+	err := decode(row, &r)
+	return r.GetMeasurement(), err
 }

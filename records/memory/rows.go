@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/records"
 )
 
 // rowsPerLook bounds the rows read per lock acquisition.
@@ -43,4 +45,17 @@ func eachRow(s *Store, rows *sorted[string, []byte], visit func(key string, row 
 		}
 	}
 	return nil
+}
+
+// visitAll decodes and visits the rows of a kind, sorted by key.
+func visitAll[M any, P interface {
+	*M
+	proto.Message
+}](s *Store, kind records.RowKind, visit func(key string, message P)) error {
+	return eachRow(s, s.rows[kind], func(key string, row []byte) error {
+		message := P(new(M))
+		err := decode(row, message)
+		visit(key, message)
+		return err
+	})
 }

@@ -43,12 +43,10 @@ type Store struct {
 	open    sorted[string, *job] // jobs that have not ended
 	lastJob string               // id of the newest job ever
 	// requests maps records.RequestKey to job ids.
-	requests        map[string]string
-	batches, ended  sorted[string, []byte] // open batches; ended jobs
-	closedBatches   sorted[string, []byte]
-	agents, devices sorted[string, []byte]
-	workloads       map[string][]byte
-	groups          sorted[string, *group]
+	requests  map[string]string
+	rows      map[records.RowKind]*sorted[string, []byte] // of the kinds of records.PutRow
+	workloads map[string][]byte
+	groups    sorted[string, *group]
 }
 
 // New returns an empty store.
@@ -56,6 +54,9 @@ func New(opts Options) *Store {
 	return &Store{
 		generation: cmp.Or(opts.Generation, records.NewGeneration()), max: cmp.Or(opts.MaxSizeBytes, defaultMaxSizeBytes),
 		requests: map[string]string{}, workloads: map[string][]byte{},
+		rows: map[records.RowKind]*sorted[string, []byte]{
+			records.RowEnded: {}, records.RowBatch: {}, records.RowClosed: {}, records.RowAgent: {}, records.RowDevice: {},
+		},
 	}
 }
 
@@ -141,20 +142,10 @@ func (s *Store) remove(rows *sorted[string, []byte], key string) {
 
 // Agents implements records.Store.
 func (s *Store) Agents(visit func(*tilthv1.Agent)) error {
-	return eachRow(s, &s.agents, func(_ string, row []byte) error {
-		a := &tilthv1.Agent{}
-		err := decode(row, a)
-		visit(a)
-		return err
-	})
+	return visitAll(s, records.RowAgent, func(_ string, a *tilthv1.Agent) { visit(a) })
 }
 
 // Devices implements records.Store.
 func (s *Store) Devices(visit func(name string, row *storev1.DeviceRow)) error {
-	return eachRow(s, &s.devices, func(name string, row []byte) error {
-		d := &storev1.DeviceRow{}
-		err := decode(row, d)
-		visit(name, d)
-		return err
-	})
+	return visitAll(s, records.RowDevice, visit)
 }

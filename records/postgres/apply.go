@@ -9,6 +9,10 @@ import (
 // apply makes one change.
 func (t *txn) apply(op records.Op) error {
 	switch op := op.(type) {
+	case records.PutRow:
+		t.putRow(op)
+	case records.DropRow:
+		t.dropRow(op)
 	case records.PutJob:
 		t.do(`INSERT INTO jobs (id, message, open, shard) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (id) DO UPDATE SET message = excluded.message, open = excluded.open`, []byte(op.ID), op.Row, !op.Final, t.shard)
@@ -20,43 +24,15 @@ func (t *txn) apply(op records.Op) error {
 		t.putEvent(op.JobID, op.Sequence, op.Row)
 	case records.AppendTrials:
 		return t.appendTrials(op)
-	case records.EndJob:
-		t.putOwn("ended", op.ID, op.Row)
 	case records.DropJob:
 		return t.dropJob(op.ID)
-	case records.PutAgent:
-		t.putNamed("agents", op.Name, op.Row)
-	case records.DropAgent:
-		t.removeNamed("agents", op.Name)
-	case records.PutDevice:
-		t.putNamed("devices", op.Name, op.Row)
-	case records.DropDevice:
-		t.removeNamed("devices", op.Name)
+	case records.DropClosed:
+		t.do("DELETE FROM closed_batches WHERE id >= $1 AND id < $2", []byte(op.First), []byte(op.Beyond))
 	case records.AddRecord:
 		_, err := t.addRecord(op)
 		return err
 	case records.SuspectBests:
 		return t.suspectBests(op)
-	default:
-		return t.applyToBatch(op)
-	}
-	return nil
-}
-
-// applyToBatch makes a change of a batch.
-func (t *txn) applyToBatch(op records.Op) error {
-	switch op := op.(type) {
-	case records.PutBatch:
-		t.putOwn("batches", op.ID, op.Row)
-	case records.CloseBatch:
-		t.remove("batches", op.ID)
-		t.put("closed_batches", op.ID, op.Row)
-	case records.ReopenBatch:
-		t.remove("closed_batches", op.ID)
-	case records.DropBatch:
-		t.remove("batches", op.ID)
-	case records.DropClosed:
-		t.do("DELETE FROM closed_batches WHERE id >= $1 AND id < $2", []byte(op.First), []byte(op.Beyond))
 	default:
 		return fmt.Errorf("no such change: %T", op)
 	}
@@ -68,23 +44,30 @@ func (t *txn) put(table, id string, message []byte) {
 	t.do("INSERT INTO "+table+" (id, message) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET message = excluded.message", []byte(id), message)
 }
 
-// putOwn stores a row of such a table that has a shard column.
-func (t *txn) putOwn(table, id string, message []byte) {
-	t.do("INSERT INTO "+table+" (id, message, shard) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET message = excluded.message",
-		[]byte(id), message, t.shard)
-}
-
 func (t *txn) remove(table, id string) { t.do("DELETE FROM "+table+" WHERE id = $1", []byte(id)) }
 
-// putNamed stores a row of a table of messages by name. Names may be too long for a key, so the index uses their
-// digests.
-func (t *txn) putNamed(table, name string, message []byte) {
-	t.do("INSERT INTO "+table+" (name, message, shard) VALUES ($1, $2, $3) ON CONFLICT (shard, sha256(name)) DO UPDATE SET message = excluded.message",
-		[]byte(name), message, t.shard)
+// putRow stores a row of a table of messages. Names of agents and devices may be too long for a key, so their index
+// uses digests.
+func (t *txn) putRow(op records.PutRow) {
+	switch table := rowTables[op.Kind].name; op.Kind {
+	case records.RowClosed:
+		t.put(table, op.Key, op.Row)
+	case records.RowAgent, records.RowDevice:
+		t.do("INSERT INTO "+table+" (name, message, shard) VALUES ($1, $2, $3) ON CONFLICT (shard, sha256(name)) DO UPDATE SET message = excluded.message",
+			[]byte(op.Key), op.Row, t.shard)
+	default:
+		t.do("INSERT INTO "+table+" (id, message, shard) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET message = excluded.message",
+			[]byte(op.Key), op.Row, t.shard)
+	}
 }
 
-func (t *txn) removeNamed(table, name string) {
-	t.do("DELETE FROM "+table+" WHERE sha256(name) = sha256($1) AND shard = $2", []byte(name), t.shard)
+func (t *txn) dropRow(op records.DropRow) {
+	table := rowTables[op.Kind].name
+	if op.Kind == records.RowAgent || op.Kind == records.RowDevice {
+		t.do("DELETE FROM "+table+" WHERE sha256(name) = sha256($1) AND shard = $2", []byte(op.Key), t.shard)
+		return
+	}
+	t.remove(table, op.Key)
 }
 
 func (t *txn) putNew(op records.PutNew) {

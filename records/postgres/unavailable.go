@@ -50,8 +50,7 @@ func isUnavailable(err error) bool {
 	if said, is := errors.AsType[*pgconn.PgError](err); is {
 		return isTransient(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
 	}
-	var network net.Error // includes timeouts
-	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // includes timeouts
 }
 
 // wrapUnavailable wraps a transient error of opening in records.ErrAway.

@@ -52,12 +52,11 @@ func (e *Executor) Run(ctx context.Context, r Request, limits Limits) (*Result, 
 		Time: limits.Time, Processors: target.Processors(), Remedy: "allow more time, or ask for fewer executions",
 		MemoryBytes: limits.MemoryBytes, FileBytes: limits.OutputBytes, AnswerBytes: maxAnswerBytes,
 	})
-	var failed *Failure
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.As(err, &failed):
+	case errors.As(err, new(*Failure)):
 		return nil, sandbox.Failed("%s", agent.FailureMessage(err.Error()))
 	default:
 		return nil, fmt.Errorf("run packages: %w", err)

@@ -3,6 +3,8 @@ package policy
 import (
 	"cmp"
 	"container/list"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -136,9 +138,5 @@ func (a *Archive) Of(owner string) (jobs int, bytes int64) {
 
 // Owners returns the owners of jobs, in any order.
 func (a *Archive) Owners() []string {
-	owners := make([]string, 0, len(a.byOwner))
-	for owner := range a.byOwner {
-		owners = append(owners, owner)
-	}
-	return owners
+	return slices.Collect(maps.Keys(a.byOwner))
 }

@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -99,6 +100,28 @@ func checkTask(field string, task *tilthv1.TaskSpec) error {
 		return invalid(field+"byte_seconds", "is %v", task.GetByteSeconds())
 	case !records.ValidSeconds(task.GetLeastSeconds()):
 		return invalid(field+"least_seconds", "is %v", task.GetLeastSeconds())
+	}
+	return nil
+}
+
+// checkName refuses a name that is empty or too long for a key of the store.
+func checkName(field, name string) error {
+	if name == "" {
+		return invalid(field, "is empty")
+	}
+	if len(name) > records.MaxNameBytes {
+		return invalid(field, "has %d bytes, more than the limit of %d", len(name), records.MaxNameBytes)
+	}
+	return nil
+}
+
+// checkKeyName refuses a name with a zero byte, which separates the parts of keys.
+func checkKeyName(field, name string) error {
+	if err := checkName(field, name); err != nil {
+		return err
+	}
+	if strings.IndexByte(name, 0) >= 0 {
+		return invalid(field, "holds a zero byte")
 	}
 	return nil
 }

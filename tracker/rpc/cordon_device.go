@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 
+	"github.com/tilth-dev/tilth/internal/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -18,4 +19,18 @@ func (s *Services) CordonDevice(ctx context.Context, req *tilthv1.CordonDeviceRe
 		return c.Cordon(req.GetName(), by, req.GetReason(), duration)
 	})
 	return &tilthv1.CordonDeviceResponse{Device: out}, err
+}
+
+// decision is a request that changes a device's state.
+type decision interface {
+	GetBy() string
+	GetReason() string
+}
+
+// who returns the caller's authenticated name or, on a tracker without authentication, the name given in the request.
+func who(ctx context.Context, said decision) string {
+	if id, ok := access.From(ctx); ok {
+		return id.Name
+	}
+	return said.GetBy()
 }

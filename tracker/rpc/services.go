@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/coordinator"
 	"github.com/tilth-dev/tilth/tracker/state"
@@ -99,4 +100,18 @@ func result[T any](ctx context.Context, s *Services, step func(c *state.Change) 
 func callerName(ctx context.Context) string {
 	id, _ := access.From(ctx)
 	return id.Name
+}
+
+// Shard identifies one of several shards. The zero value is the only shard.
+type Shard struct{ Index, Count int }
+
+// elsewhere reports whether a job belongs to another shard. Its stored data can be read all the same.
+func (s Shard) elsewhere(jobID string) bool { return s.Count > 1 && wire.ShardOf(jobID) != s.Index }
+
+// takes refuses jobs of an owner that belongs to another shard.
+func (s Shard) takes(owner string) error {
+	if of := wire.ShardOfOwner(owner, s.Count); of != s.Index {
+		return wire.RefuseShard(wire.ReasonOtherShard, of, "jobs of owner %q are in shard %d, and this is shard %d", owner, of, s.Index)
+	}
+	return nil
 }

@@ -1,13 +1,17 @@
 package telemetry
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/policy"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // Metrics holds the metrics that are updated by events. Figures that can be computed from the state are collected on
@@ -147,3 +151,67 @@ func (m *Metrics) transaction(tx records.Transaction) {
 
 // errorName returns the label value of an error class.
 func errorName(c tilthv1.ErrorClass) string { return wire.ErrorClassOrNone(c) }
+
+// Shards registers a metric with the number of shards.
+func Shards(reg prometheus.Registerer, count int) error {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_shards", Help: "Shards of the store."})
+	g.Set(float64(max(count, 1)))
+	return reg.Register(g)
+}
+
+// Active registers a metric that reports whether the tracker is active or on standby.
+func Active(reg prometheus.Registerer, serves bool) error {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tilth_tracker_active", Help: "1 if the tracker serves, 0 if it stands by because another tracker holds the database.",
+	})
+	if serves {
+		g.Set(1)
+	}
+	return reg.Register(g)
+}
+
+// Sources are the functions from which metrics are collected.
+type Sources struct {
+	// State, Jobs and Devices are Figures, OldestJobs and Devices of the machine.
+	State   func() state.Figures
+	Jobs    func(limit int) []state.JobFigures
+	Devices func(limit int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures)
+	// Streams returns the number of event streams.
+	Streams func() int
+	// Store is the records store. File is its file and Remote its database server; each may be nil. Artifacts returns
+	// the artifact store's statistics, FreeBytes the free space for records and artifacts.
+	Store     Store
+	File      File
+	Remote    Remote
+	Artifacts func() artifact.Stats
+	FreeBytes func() (int64, error)
+	// RequestBytes and AnswerBytes return the memory held by requests and responses.
+	RequestBytes, AnswerBytes func() int64
+	// CertificateExpiry returns when the tracker's certificate expires; nil without one.
+	CertificateExpiry func() time.Time
+	// IssuerKeysRead returns when the token issuer's keys were last read, or zero; nil without an issuer.
+	IssuerKeysRead func() time.Time
+	// BackupEvery is the interval between backups; 0 means none.
+	BackupEvery time.Duration
+}
+
+// Store is the part of a store that metrics need.
+type Store interface {
+	// SizeBytes returns the store's size.
+	SizeBytes() int64
+	// Observe registers a function that is called for every transaction.
+	Observe(func(records.Transaction))
+}
+
+// Remote is the part of a database server that metrics need.
+type Remote interface {
+	// Unavailable returns why the server is unavailable, or nil.
+	Unavailable() error
+}
+
+// File is the part of a records file that metrics need.
+type File interface {
+	// FreeBytes returns the size of reusable pages, Damaged the number of damaged rows found.
+	FreeBytes() int64
+	Damaged() uint64
+}

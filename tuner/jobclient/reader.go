@@ -82,8 +82,7 @@ func (r *ModelReader) run(ctx context.Context, o order) (said []byte, err error)
 		Time: cmp.Or(r.Time, defaultTime), Processors: target.Processors(), Remedy: "submit a smaller model, or its tasks",
 		MemoryBytes: r.MemoryBytes, FileBytes: 1, AnswerBytes: maxAnswerBytes,
 	})
-	var failed *sandbox.Failure
-	if err != nil && ctx.Err() == nil && !errors.As(err, &failed) {
+	if err != nil && ctx.Err() == nil && !errors.As(err, new(*sandbox.Failure)) {
 		err = fmt.Errorf("read a model: %w", err)
 	}
 	return said, err

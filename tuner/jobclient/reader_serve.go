@@ -129,8 +129,7 @@ func chosen(tasks []Task, model *tilthv1.ModelSpec) ([]Task, error) {
 		weights = append(weights, Weight{Weight: w.GetWeight(), Tasks: w.GetTasks()})
 	}
 	picked, err := Weigh(tasks, weights)
-	var wrong *WeighError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*WeighError](err); ok {
 		return nil, fmt.Errorf("task_weights[%d]: %w", wrong.Index, wrong.Err)
 	}
 	return picked, err

@@ -93,8 +93,7 @@ func WeighByList(tasks []Task, list io.Reader) ([]Task, error) {
 		return nil, errors.New("no task is named: write lines of a weight and a task, such as '2.5 dense'")
 	}
 	weighed, err := Weigh(tasks, weights)
-	var wrong *WeighError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*WeighError](err); ok {
 		return nil, fmt.Errorf("line %d: %w", numbers[wrong.Index], wrong.Err)
 	}
 	return weighed, err

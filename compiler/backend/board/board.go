@@ -1,11 +1,18 @@
 package board
 
 import (
+	"context"
+	_ "embed" // for the library
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // name is the backend's name.
@@ -47,3 +54,30 @@ func (Backend) Check(t *target.Target) error {
 
 // Clock implements backend.Backend.
 func (Backend) Clock(*target.Target) float64 { return clock }
+
+// errNoBoard is returned because microcontrollers cannot be measured on this machine.
+var errNoBoard = errors.New("a microcontroller measures nothing by itself: kernels are measured on a board by a runner with --board")
+
+// Present implements backend.Devices.
+func (Backend) Present(*target.Target) error { return errNoBoard }
+
+// Measure implements backend.Devices.
+func (Backend) Measure(context.Context, *toolchain.Toolchain, *target.Target, string, []string) (roofline.Rates, error) {
+	return roofline.Rates{}, errNoBoard
+}
+
+// Between implements backend.Devices. A microcontroller has one thread.
+func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
+
+// library implements the part of the C library that kernels and compilers call.
+//
+//go:embed src/libc.c
+var library string
+
+// Runtime implements backend.Programs. It adds only what a C library would provide.
+func (Backend) Runtime(*target.Target) backend.Runtime {
+	return backend.Runtime{
+		Sources: []toolchain.File{{Name: "libc.c", Text: library}},
+		Headers: []toolchain.File{{Name: cruntime.HeaderName, Text: cruntime.Header}},
+	}
+}

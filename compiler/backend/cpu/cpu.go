@@ -7,9 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -138,4 +140,23 @@ func (Backend) Device(*target.Target) *backend.Device { return nil }
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
 	return backend.Runtime{Sources: cruntime.ModelSources(), Headers: cruntime.ModelHeaders(), Interface: cruntime.Interface()}
+}
+
+// featureSet implements backend.Features.
+type featureSet struct{}
+
+// Set implements backend.Features.
+func (featureSet) Set() *costfeatures.Set { return cost.FeatureSet }
+
+// Describe implements backend.Features.
+func (featureSet) Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row {
+	return cost.Describe(s, t, cycles)
+}
+
+// Prior implements backend.Features.
+func (featureSet) Prior(t *target.Target) string { return cost.PriorModel(t) }
+
+// Code implements backend.Features.
+func (featureSet) Code(s *schedule.Schedule, t *target.Target) float64 {
+	return cost.DescribeCode(s, t)
 }

@@ -3,13 +3,16 @@ package cuda
 import (
 	"cmp"
 	"context"
+	"embed"
 	"fmt"
 	"os"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
@@ -127,3 +130,53 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 func (Backend) Runtime(*target.Target) backend.Runtime {
 	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.Parts(), modulefile.Card(), sources("runtime/src")))
 }
+
+// code returns the build that compiles kernels to PTX and, if an assembler for the GPU is available, to a cubin. The
+// code is specific to the chip only if the kernels use its architecture-specific instructions.
+func code(kernels string, t *target.Target) toolchain.Build {
+	arch := macros.NVPTXArch(kernels, t.GPU.Arch)
+	return toolchain.Build{
+		Target: t, Form: toolchain.Device, Flags: macros.NVPTXFlags(arch),
+		Sources: []toolchain.File{{Name: "kernels.c", Text: macros.NVPTX() + kernels}},
+		Finish: func(ptx []byte) ([]byte, error) {
+			bound, err := macros.BoundThreads(string(ptx))
+			return []byte(bound), err
+		},
+		Assemble: []string{"-arch=" + arch},
+	}
+}
+
+// Module returns the build of candidates, all of the same workload and target.
+func Module(w *expr.Workload, candidates []*modulefile.Printed, t *target.Target) toolchain.Build {
+	return modulefile.Module(w, candidates, t, code)
+}
+
+//go:embed describe/src/* driver/src/* harness/src/* runtime/src/*
+var files embed.FS
+
+// Harness returns the build of the program that verifies and times candidates on a GPU. It loads the driver's library
+// at run time.
+func Harness(t *target.Target) toolchain.Build {
+	return cruntime.HarnessFor(t, slices.Concat(sources("driver/src"), modulefile.Sources(), modulefile.Card(), sources("harness/src")))
+}
+
+// DriverSources returns the sources that call the driver: declarations of the interface, the loader, and the
+// construction of tensor maps.
+func DriverSources() []toolchain.File { return append(sources("driver/src"), modulefile.Boxes()...) }
+
+// query returns a program of the given sources that queries the driver. visible selects the devices that the driver
+// shows to it; empty for all.
+func query(tc *toolchain.Toolchain, host *target.Target, dir, visible string, parts ...string) modulefile.Query {
+	q := modulefile.Query{Toolchain: tc, Host: host, Dir: dir, Files: append(DriverSources(), sources("describe/src")...),
+		Parts: append([]string{"driver.c"}, parts...), Library: driver()}
+	if visible != "" {
+		q.Env = []string{VisibleVariable + "=" + visible}
+	}
+	return q
+}
+
+// farBytes returns a size far beyond a GPU's cache.
+func farBytes(g *target.GPU) int64 { return 4 * g.L2Bytes }
+
+// sources returns the files of an embedded folder.
+func sources(folder string) []toolchain.File { return modulefile.Files(files, folder) }

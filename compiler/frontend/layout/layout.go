@@ -137,3 +137,10 @@ func moveRuns(in []int64, layout, runOf []int, sources, runs [][]int, rank int) 
 	}
 	return result, true
 }
+
+// Passes lists the placement passes in order.
+var Passes = []graph.Pass{
+	{Name: "separate-outputs", Run: separateOutputs},
+	{Name: "assign-layouts", Run: assignLayouts},
+	{Name: "share-memory", Run: shareMemory},
+}

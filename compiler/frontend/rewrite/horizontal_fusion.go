@@ -169,12 +169,9 @@ func continues(g *graph.Graph, b branch, n *graph.Node) bool {
 	if n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, out.Shape) || n.Out.DType != out.DType {
 		return false
 	}
-	for _, v := range n.Operands {
-		if v != nil && v != out && !isPerChannel(v, out.Shape, b.product().Axis) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(n.Operands, func(v *graph.Value) bool {
+		return v != nil && v != out && !isPerChannel(v, out.Shape, b.product().Axis)
+	})
 }
 
 // resembles reports whether two branches differ only in their constants.

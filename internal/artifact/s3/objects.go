@@ -3,6 +3,7 @@ package s3
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +12,14 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/records"
 )
 
 const (
@@ -272,4 +275,56 @@ func (b *Bucket) Ready(ctx context.Context) error {
 		return b.fault(ctx, "look at the bucket", info.Err)
 	}
 	return b.fault(ctx, "look at the bucket", own.Err())
+}
+
+// name returns a new name for an artifact. The names of one artifact sort by time, so that a listing that is read
+// during a rename contains at least one of them.
+func (b *Bucket) name(blob artifact.Blob) string {
+	return fmt.Sprintf("%s%s/%s.%s.%016x%s",
+		b.Prefix, blob.Digest[:2], blob.Digest, blob.Owner, blob.Used.UnixNano(), rand.Text()[:8])
+}
+
+// parse returns the artifact described by an object's name; false if the object is not an artifact.
+func (b *Bucket) parse(info minio.ObjectInfo) (artifact.Blob, bool) {
+	name := info.Key[strings.LastIndexByte(info.Key, '/')+1:]
+	fields := strings.Split(name, ".")
+	if len(fields) != 3 || !records.ValidDigest(fields[0]) || info.Key != b.Prefix+name[:2]+"/"+name {
+		return artifact.Blob{}, false
+	}
+	return artifact.Blob{
+		Name: info.Key, Digest: fields[0], Owner: fields[1], SizeBytes: info.Size, Used: info.LastModified,
+	}, true
+}
+
+// reader reads an object. Any failure is reported where the data ends.
+type reader struct {
+	ctx    context.Context // the caller's
+	bucket *Bucket
+	digest string
+	body   io.ReadCloser
+	cancel context.CancelFunc
+	stall  *time.Timer // cancels a stalled read
+}
+
+func newReader(ctx context.Context, b *Bucket, digest string, body io.ReadCloser, cancel context.CancelFunc) *reader {
+	stall := time.AfterFunc(answerWithin, cancel)
+	stall.Stop()
+	return &reader{ctx, b, digest, body, cancel, stall}
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	r.stall.Reset(answerWithin)
+	n, err := r.body.Read(p)
+	r.stall.Stop()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.bucket.fault(r.ctx, "read artifact "+r.digest, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (r *reader) Close() error {
+	r.stall.Stop()
+	r.cancel()
+	return r.body.Close()
 }

@@ -5,9 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // kernelPrinter prints one kernel: the entry point and a function per parallel loop body.
@@ -138,4 +143,80 @@ func (p *printer) call(name string, captured []*expr.Var, iterations string) {
 	closure := p.kernel.fresh("closure")
 	p.line("struct %s_closure %s = {args, prepared, shared, shared + %s_shared_bytes, %s_worker_bytes, {%s}};", name, closure, s, s, strings.Join(values, ", "))
 	p.line("rt->parallel(rt, %s, &%s, %s);", name, closure, iterations)
+}
+
+// prototype is the C prototype of user-written kernels.
+const prototype = "void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace)"
+
+// ownKernel adds a user-written kernel as a separate translation unit, which isolates its macros and functions, and
+// prints the function that runs it.
+func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info, err error) {
+	c := s.Own
+	if u.target == nil {
+		return info, fmt.Errorf("%s is for processors, not for plain C", c.Kernel.Label())
+	}
+	if info.WorkspaceBytes, err = c.On(u.target); err != nil {
+		return info, err
+	}
+	args, inputs := make([]string, len(s.Workload.Args())), len(s.Workload.Inputs)
+	for k := range args {
+		args[k] = fmt.Sprintf("args[%d]", k)
+	}
+	for constant, t := range s.Workload.Constants {
+		if dims := s.Packs[constant]; dims != nil {
+			pack := lower.NewPack(constant, t, nil, dims)
+			pack.Buffer.Index = len(info.Prepared)
+			args[inputs+constant] = fmt.Sprintf("prepared[%d]", pack.Buffer.Index)
+			info.Prepared = append(info.Prepared, pack)
+		}
+	}
+	name := symbol + "_own"
+	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: c.Unit(name, cruntime.Header, prototype, u.target.Threads())})
+	fmt.Fprintf(&u.code, "extern void %s(const struct tilth_runtime *rt, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", name)
+	fmt.Fprintf(&u.code, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", symbol)
+	fmt.Fprintf(&u.code, "  void *const own[] = {%s};\n  %s(rt, own, workspace);\n}\n", strings.Join(args, ", "), name)
+	return info, nil
+}
+
+// packTable prints the packs of a kernel's prepared buffers as `const struct tilth_pack *const symbol_packs[]` and
+// returns its name, or "0" if the kernel has no packs.
+func (u *Unit) packTable(symbol string, inputs int, packs []ir.Pack) (string, error) {
+	if len(packs) == 0 {
+		return "0", nil
+	}
+	var table []string
+	for _, p := range packs {
+		name, err := u.pack(inputs+p.Constant, p)
+		if err != nil {
+			return "", err
+		}
+		table = append(table, "&"+name)
+	}
+	fmt.Fprintf(&u.code, "static const struct tilth_pack *const %s_packs[] = {%s};\n", symbol, strings.Join(table, ", "))
+	return symbol + "_packs", nil
+}
+
+// pack prints the function that fills the packed constant arg, and its description. The unit prints each of them only
+// once: the candidates of a batch share a few layouts.
+func (u *Unit) pack(arg int, p ir.Pack) (name string, err error) {
+	key := fmt.Sprintf("%d %s", arg, p.Workload.Text())
+	if name, ok := u.packs[key]; ok {
+		return name, nil
+	}
+	name = fmt.Sprintf("pack%d", len(u.packs))
+	s, err := lower.PackSchedule(p)
+	if err != nil {
+		return "", err
+	}
+	f, err := lowered(s, u.plainPasses(), observe)
+	if err != nil {
+		return "", err
+	}
+	const runsOnce = "__attribute__((cold, noinline)) " // not worth optimising
+	u.functions(name, f, runsOnce)
+	// It has no workspace, but the workers' parts are derived from an address.
+	fmt.Fprintf(&u.code, "static void %s_fill(const struct tilth_runtime *rt, void *const *args, void *packed) { void *const bound[] = {args[%d], packed}; %s_run(rt, bound, 0, packed); }\n", name, arg, name)
+	fmt.Fprintf(&u.code, "static const struct tilth_pack %s = {%d, %s_fill};\n", name, p.Buffer.Bytes(), name)
+	u.packs[key] = name
+	return name, nil
 }

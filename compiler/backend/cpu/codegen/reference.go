@@ -137,9 +137,7 @@ func tile(s *schedule.Schedule, g *schedule.Stage) (tiles int, err error) {
 // byTerms moves a tile's loops inside the loops over the terms of its sums, except for a few terms at a time.
 func byTerms(s *schedule.Schedule, g *schedule.Stage) error {
 	_, last := lastLong(g.Reduce)
-	if last < 0 {
-		last = 0
-	}
+	last = max(0, last)
 	_, few, err := s.Split(g.ID, len(g.Axes)+last, divisorAtMost(g.Reduce[last].Extent, tileTerms), schedule.Peel)
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package cost
 
 import (
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -120,4 +122,56 @@ func (a *Analysis) visit(k int, seen []float64) {
 		}
 	}
 	a.order = append(a.order, k)
+}
+
+// arena allocates zeroed slices that share a lifetime. A candidate takes about a hundred of them.
+type arena struct {
+	block []float64
+	used  int
+	// beyond is the amount that did not fit.
+	beyond int
+}
+
+// take returns n zeros, valid until reset.
+func (a *arena) take(n int) []float64 {
+	if a.used+n > len(a.block) {
+		a.beyond += n
+		return make([]float64, n)
+	}
+	s := a.block[a.used : a.used+n : a.used+n]
+	a.used += n
+	clear(s)
+	return s
+}
+
+// reset frees all slices and makes room for the amount taken last.
+func (a *arena) reset() {
+	if a.beyond > 0 {
+		a.block = make([]float64, 2*(a.used+a.beyond))
+	}
+	a.used, a.beyond = 0, 0
+}
+
+// Constants describes the constants that the kernel reads.
+type Constants struct {
+	// Bytes is their size as read, Given as the workload has them, and Packed the part of Bytes that is laid out anew.
+	Bytes, Given, Packed float64
+	// Prefetch is the prefetch distance in bytes.
+	Prefetch float64
+}
+
+func constantsOf(s *schedule.Schedule) (k Constants) {
+	size := func(t *expr.Tensor) float64 { return float64(array.Elements(t.Shape) * t.DType.Bytes()) }
+	for c, t := range s.Workload.Constants {
+		k.Given += size(t)
+		if tr := s.Transforms[c]; tr != nil {
+			t = tr.Tensor
+		}
+		k.Bytes += size(t)
+		if s.Packs[c] != nil {
+			k.Packed += size(t)
+		}
+		k.Prefetch = max(k.Prefetch, float64(s.Prefetches[c]))
+	}
+	return k
 }

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
 )
@@ -12,15 +14,7 @@ type column struct {
 }
 
 // columns lists all features in order. docs/features.md documents each.
-var columns = join(hardware, work, parts, shares, details, curve(), loops(), tensors())
-
-func join(lists ...[]column) []column {
-	var all []column
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return all
-}
+var columns = slices.Concat(hardware, work, parts, shares, details, curve(), loops(), tensors())
 
 // ideal returns the minimum cycles of the workload for the busiest worker: those of its arithmetic with whole
 // vectors, or those that transfer its bytes from the last-level cache.

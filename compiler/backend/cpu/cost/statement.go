@@ -43,3 +43,53 @@ func (x *Statement) Useful() float64 {
 
 // Terms returns how many terms a result of the statement has.
 func (x *Statement) Terms() float64 { return product(x.Nest.Axes[len(x.Nest.Stage.Axes):]) }
+
+// Operations counts operations by kind.
+type Operations struct {
+	MultiplyAdds, Adds, Divides, Transcendentals, Integers, Selects, Casts, Guards float64
+}
+
+func (c *Operations) add(o Operations, times float64) {
+	c.MultiplyAdds += o.MultiplyAdds * times
+	c.Adds += o.Adds * times
+	c.Divides += o.Divides * times
+	c.Transcendentals += o.Transcendentals * times
+	c.Integers += o.Integers * times
+	c.Selects += o.Selects * times
+	c.Casts += o.Casts * times
+	c.Guards += o.Guards * times
+}
+
+// Slots returns how many cycles of one arithmetic port the operations take on vectors. A division occupies it for
+// several cycles. A transcendental function is a polynomial of about twenty steps.
+func (c *Operations) Slots() float64 {
+	return c.MultiplyAdds + c.Adds + 8*c.Divides + 20*c.Transcendentals + c.Integers + c.Selects + c.Casts
+}
+
+// Code returns approximately how many instructions the source has: those of the unrolled innermost tiles of all
+// statements. It is a proxy for compile time.
+func (a *Analysis) Code() float64 {
+	code := 0.0
+	for k := range a.Statements {
+		x := &a.Statements[k]
+		code += x.written() * x.copies()
+	}
+	return code
+}
+
+// written returns the number of instructions of the innermost tile.
+func (x *Statement) written() float64 {
+	return x.Tile.Operations*x.Operations.Slots() + x.Tile.Loads() + x.Tile.Stores
+}
+
+// parted is the number of parts of loops whose borders are distinguished by index: before, inside and after, along
+// rows and along columns.
+const parted = 9
+
+// copies returns how often the tile is printed.
+func (x *Statement) copies() float64 {
+	if x.Operations.Guards > 0 {
+		return parted
+	}
+	return 1
+}

@@ -337,10 +337,7 @@ func (a *attention) lay(b *sketch.Builder, id int, where int64, batchAt int) {
 	}
 	axes := len(b.S.Stages[id].Axes)
 	vectors, lane := b.Split(id, axes-1, a.lanes, schedule.Peel)
-	var batch []int // all axes but rows and columns
-	for k := range axes - 2 {
-		batch = append(batch, k)
-	}
+	batch := sketch.Axes(axes - 2) // all but rows and columns
 	order := slices.Concat(batch, []int{vectors, axes - 2, lane})
 	if a.Straight[id] {
 		order = slices.Concat(batch, []int{axes - 2, vectors, lane})

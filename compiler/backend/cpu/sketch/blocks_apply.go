@@ -218,10 +218,7 @@ func (n *blocksNests) sums(id int) {
 		return
 	}
 	g := n.S.Stages[id]
-	axes := make([]int, len(g.Axes))
-	for k := range axes {
-		axes[k] = k
-	}
+	axes := sketch.Axes(len(g.Axes))
 	rows := &RowwiseNests{Lanes: n.x.lanes, Dims: map[int][]int{id: axes}}
 	partials := rows.Reduce(n.Builder, g, 0, RowwiseParameters{Partials: 1})
 	at := n.Fuse(id, axes)

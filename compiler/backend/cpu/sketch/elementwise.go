@@ -99,10 +99,7 @@ func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
 	vectors, lane := b.Split(id, f.vec, f.lanes, peel)
 	blocks, inside := b.Split(id, vectors, max(1, p.span), peel)
 	loop, unrolled := b.Split(id, inside, max(1, p.unroll), peel)
-	outer := []int{}
-	for k := range f.vec {
-		outer = append(outer, k)
-	}
+	outer := sketch.Axes(f.vec)
 	if b.Err != nil {
 		return b.Err
 	}

@@ -102,10 +102,7 @@ func (x *folds) dataVectors(z foldsParameters, vectors float64) float64 {
 	if same := float64(x.group*z.factor) / float64(x.lanes); same > 1 {
 		groups = max(1, vectors/same)
 	}
-	extents := make([]int64, len(x.extents)+len(x.reduce))
-	for k := range extents {
-		extents[k] = 1
-	}
+	extents := slices.Repeat([]int64{1}, len(x.extents)+len(x.reduce))
 	shared := x.shared(z)
 	extents[x.col], extents[len(extents)-2] = z.columns, int64(shared)
 	return groups * min(float64(z.columns), x.data().Elements(extents)/shared)

@@ -1,7 +1,10 @@
 package sketch
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -49,4 +52,108 @@ func newRows(w *expr.Workload, t *target.Target) *rows {
 		return nil
 	}
 	return &rows{m, RowwiseNests{Lanes: max(1, int64(t.CPU.VectorBytes)/m.Widest), Dims: m.Dims}, t}
+}
+
+// RowwiseNests builds the nests of stages within rows.
+type RowwiseNests struct {
+	// Lanes is the number of elements per vector.
+	Lanes int64
+	// Dims holds, by stage, the dimensions of the axes that rows lie along, in order.
+	Dims map[int][]int
+}
+
+// others returns the axes of a stage that are not shared.
+func (n *RowwiseNests) others(g *schedule.Stage) []int {
+	var list []int
+	for k := range g.Axes {
+		if !slices.Contains(n.Dims[g.ID], k) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// Map vectorises a map along its last own axis, several vectors at a time.
+func (n *RowwiseNests) Map(b *sketch.Builder, g *schedule.Stage, p RowwiseParameters) {
+	own := n.others(g)
+	if len(own) == 0 {
+		return
+	}
+	last := own[len(own)-1]
+	vectors, lane := b.Split(g.ID, last, n.Lanes, schedule.Peel)
+	loop, unrolled := b.Split(g.ID, vectors, max(1, p.Unroll), schedule.Peel)
+	if b.Err != nil {
+		return
+	}
+	order := slices.Concat(n.Dims[g.ID], own[:len(own)-1], []int{loop, unrolled, lane})
+	b.Do(b.S.Reorder(g.ID, order...))
+	b.Mark(b.S.Unroll, g.ID, unrolled)
+	b.Mark(b.S.Vectorize, g.ID, lane)
+}
+
+// Reduce keeps the partial results of a reduction along axis k in vectors. It returns their stages, consumers first.
+func (n *RowwiseNests) Reduce(b *sketch.Builder, g *schedule.Stage, k int, p RowwiseParameters) []int {
+	extent := g.Reduce[k].Extent
+	if extent < 2*n.Lanes || n.Lanes == 1 {
+		return nil
+	}
+	acc := min(max(1, p.Partials), extent/n.Lanes)
+	partial := n.factor(b, g, k, acc*n.Lanes)
+	if b.Err != nil {
+		return nil
+	}
+	list := []int{partial.ID}
+	n.partialNest(b, partial, k, extent/(acc*n.Lanes))
+	if acc > 1 {
+		vector := n.factor(b, g, 0, n.Lanes)
+		if b.Err != nil {
+			return nil
+		}
+		axes := len(vector.Axes)
+		b.Do(b.S.Reorder(vector.ID, axes, axes-1))
+		b.Mark(b.S.Unroll, vector.ID, axes)
+		b.Mark(b.S.Vectorize, vector.ID, axes-1)
+		list = []int{vector.ID, partial.ID}
+	}
+	b.Mark(b.S.Vectorize, g.ID, len(g.Axes))
+	return list
+}
+
+func (n *RowwiseNests) factor(b *sketch.Builder, g *schedule.Stage, k int, factor int64) *schedule.Stage {
+	if b.Err != nil {
+		return nil
+	}
+	id, err := b.S.RFactor(g.ID, k, factor, schedule.Lanes)
+	b.Do(err)
+	if err != nil {
+		return nil
+	}
+	return b.S.Stages[id]
+}
+
+// partialNest builds the nest of partial results, reduction k innermost. A partial last iteration is peeled.
+func (n *RowwiseNests) partialNest(b *sketch.Builder, p *schedule.Stage, k int, whole int64) {
+	axes := len(p.Axes)
+	unit, lane := b.Split(p.ID, axes-1, n.Lanes, schedule.Peel)
+	order := sketch.Axes(axes - 1)
+	for d := range p.Reduce {
+		if d != k {
+			order = append(order, axes+d)
+		}
+	}
+	steps := []int{axes + k}
+	if extent := p.Reduce[k].Extent; whole < extent {
+		most, step := b.Split(p.ID, axes+k, whole, schedule.Peel)
+		steps = []int{most, step}
+		if whole == 1 { // both tiles are full, so only unrolling distinguishes them
+			b.Mark(b.S.Unroll, p.ID, most)
+		}
+	}
+	order = slices.Concat(order, steps, []int{unit, lane})
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(p.ID, order...))
+	b.Mark(b.S.Unroll, p.ID, unit)
+	b.Mark(b.S.Vectorize, p.ID, lane)
 }

@@ -182,11 +182,7 @@ func (r *rows) pieced(b *sketch.Builder, g *schedule.Stage, chosen RowwiseParame
 	}
 	p := b.S.Stages[id]
 	partials := r.Reduce(b, p, k, chosen)
-	var axes []int
-	for d := range p.Axes {
-		axes = append(axes, d)
-	}
-	at := b.Fuse(p.ID, axes)
+	at := b.FuseAxes(p.ID, len(p.Axes))
 	b.Mark(b.S.Parallel, p.ID, at)
 	for _, x := range partials {
 		if b.Err == nil {

@@ -265,11 +265,7 @@ func (x *Tile) applyFeed(b *sketch.Builder, u sketch.Unit, l loops, id int, wher
 	switch where {
 	case sketch.Alone:
 		if rank > 1 {
-			outer := make([]int, 0, rank-1)
-			for k := range rank - 1 {
-				outer = append(outer, k)
-			}
-			b.Mark(b.S.Parallel, id, b.Fuse(id, outer))
+			b.Mark(b.S.Parallel, id, b.FuseAxes(id, rank-1))
 		}
 	case sketch.InBlock:
 		b.Do(b.S.ComputeAt(id, u.Out, l.parallel))

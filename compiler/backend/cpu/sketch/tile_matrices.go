@@ -237,11 +237,8 @@ func (x *Tile) applyCopy(b *sketch.Builder, u sketch.Unit) (feeds []int) {
 		x.applyTurning(b, u, through)
 	}
 	if x.matrices.copied && b.Err == nil {
-		var order []int
-		for k := range expr.Loads(b.S.Stages[u.Acc].Body)[x.dot.data].Tensor.Shape {
-			order = append(order, k)
-		}
-		id, err := b.S.CacheRead(u.Acc, x.dot.data, order)
+		axes := len(expr.Loads(b.S.Stages[u.Acc].Body)[x.dot.data].Tensor.Shape)
+		id, err := b.S.CacheRead(u.Acc, x.dot.data, sketch.Axes(axes))
 		b.Do(err)
 		feeds = []int{id}
 	}

@@ -2,6 +2,7 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
 // pickedTiles returns the numbers of vectors whose lanes are in groups known at compile time. A group that is wider
@@ -24,10 +25,7 @@ func (x *Tile) pickedTiles(lanes int64) (list []int64) {
 
 // loopOrder returns the order of the reduction's loops.
 func (x *Tile) loopOrder() []int {
-	order := make([]int, len(x.reduce))
-	for k := range order {
-		order[k] = k
-	}
+	order := sketch.Axes(len(x.reduce))
 	if last := len(order) - 1; x.picks && last > 0 {
 		order[last], order[last-1] = order[last-1], order[last]
 	}

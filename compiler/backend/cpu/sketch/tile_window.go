@@ -1,6 +1,8 @@
 package sketch
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -92,10 +94,7 @@ func (x *Tile) checksCycles(t *target.Target, tv float64, z tileSizes) float64 {
 
 // tileExtents returns the extents of a tile of one vector and one step of the reduction.
 func (x *Tile) tileExtents(z tileSizes) []int64 {
-	extents := make([]int64, len(x.extents)+len(x.reduce))
-	for k := range extents {
-		extents[k] = 1
-	}
+	extents := slices.Repeat([]int64{1}, len(x.extents)+len(x.reduce))
 	if x.col >= 0 {
 		extents[x.col] = z.tw
 	}

@@ -154,11 +154,7 @@ func (n *winogradNests) image(where int64) {
 		n.Do(n.S.ComputeAt(id, n.out, n.block))
 		return
 	}
-	var outer []int
-	for k := range rank - 2 {
-		outer = append(outer, k)
-	}
-	n.Mark(n.S.Parallel, id, n.Fuse(id, outer))
+	n.Mark(n.S.Parallel, id, n.FuseAxes(id, rank-2))
 }
 
 // data computes Bᵀ image B.

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
 )
 
@@ -11,15 +13,7 @@ type column struct {
 }
 
 // columns lists all features in order.
-var columns = join(hardware, work, launches, shape, losses, operations, traffic)
-
-func join(lists ...[]column) []column {
-	var all []column
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return all
-}
+var columns = slices.Concat(hardware, work, launches, shape, losses, operations, traffic)
 
 // hardware describes the GPU.
 var hardware = []column{

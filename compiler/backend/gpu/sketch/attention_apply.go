@@ -283,10 +283,7 @@ func (n *nests) operands() {
 
 // byMemory returns the dimensions of a tensor in memory order, the contiguous one last.
 func byMemory(l *expr.Load) []int {
-	perm := make([]int, len(l.Index))
-	for k := range perm {
-		perm[k] = k
-	}
+	perm := sketch.Axes(len(l.Index))
 	strides := l.Tensor.MemoryStrides()
 	slices.SortStableFunc(perm, func(a, b int) int { return int(strides[b] - strides[a]) })
 	return perm

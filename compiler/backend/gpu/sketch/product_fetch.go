@@ -117,10 +117,7 @@ func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
 			return
 		}
 		if stage < 0 {
-			perm := make([]int, len(o.Load.Tensor.Shape))
-			for k := range perm {
-				perm[k] = k
-			}
+			perm := sketch.Axes(len(o.Load.Tensor.Shape))
 			if f.Swizzled && p.Exchanges(o) {
 				last := len(perm) - 1
 				perm[p.terms(o)], perm[last] = perm[last], perm[p.terms(o)]
@@ -157,10 +154,7 @@ func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
 // alongLines makes neighbouring threads copy neighbouring lines of an operand that is transposed on the way. The
 // lines are contiguous in the source.
 func (p *Product) alongLines(b *sketch.Builder, stage int, o Operand) {
-	order := make([]int, len(b.S.Stages[stage].Axes))
-	for k := range order {
-		order[k] = k
-	}
+	order := sketch.Axes(len(b.S.Stages[stage].Axes))
 	last := len(order) - 1
 	order[p.terms(o)], order[last] = order[last], order[p.terms(o)]
 	b.Do(b.S.Reorder(stage, order...))

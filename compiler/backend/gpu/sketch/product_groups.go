@@ -1,6 +1,11 @@
 package sketch
 
-import "github.com/tilth-dev/tilth/compiler/expr"
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
 
 // divided returns the axis and the divisor of an index that is a quotient, as for the channels of a grouped
 // convolution: neighbouring results of a group read the same elements.
@@ -75,4 +80,43 @@ func (p *Product) Alike(o Operand, columns int64) int64 {
 // WholeGroups reports whether the given number of columns is a multiple or a divisor of a group.
 func (p *Product) WholeGroups(columns int64) bool {
 	return p.Group == 0 || columns%p.Group == 0 || p.Group%columns == 0
+}
+
+// Joined returns the product whose rows are the positions of two axes, such as those of an image. It returns nil if
+// the axes are not adjacent, no operand has both, or another output is computed from the sums, which would keep its
+// own axes.
+func (p *Product) Joined() *Product {
+	before := p.Rows - 1
+	if before < 0 || p.Extents[before] < 2 || len(p.Unit.Also) > 0 {
+		return nil
+	}
+	for _, o := range p.Operands {
+		if expr.Uses(o.Load, p.Axes[before]) != expr.Uses(o.Load, p.Axes[p.Rows]) {
+			return nil
+		}
+	}
+	j := *p
+	j.join()
+	return &j
+}
+
+func (p *Product) join() {
+	p.Joint, p.Extents = true, slices.Clone(p.Extents)
+	p.Extents[p.Rows] *= p.Extents[p.Rows-1]
+	p.Extents[p.Rows-1] = 1
+}
+
+// Positions fuses the rows of the reduction into one axis. It precedes other primitives on the reduction.
+func (p *Product) Positions(b *sketch.Builder) {
+	if p.Joint && b.Err == nil {
+		b.Do(b.S.Flatten(p.Unit.Acc, p.Rows-1, p.Rows))
+	}
+}
+
+// RowsOf returns the iterator over the rows of the stage that stores the results.
+func (p *Product) RowsOf(b *sketch.Builder) int {
+	if !p.Joint {
+		return p.Rows
+	}
+	return b.Fuse(p.Unit.Out, []int{p.Rows - 1, p.Rows})
 }

@@ -77,11 +77,7 @@ func (p *patches) patch(b *sketch.Builder) int {
 			seen = append(seen, l.Tensor)
 		}
 	}
-	perm := make([]int, len(p.window.Index))
-	for k := range perm {
-		perm[k] = k
-	}
-	patch, err := b.S.CacheRead(p.unit.Acc, slices.Index(seen, p.window.Tensor), perm)
+	patch, err := b.S.CacheRead(p.unit.Acc, slices.Index(seen, p.window.Tensor), sketch.Axes(len(p.window.Index)))
 	b.Do(err)
 	return patch
 }
@@ -96,9 +92,7 @@ func (p *patches) unrolled(b *sketch.Builder, id int) {
 	for k := range g.Reduce {
 		order = append(order, len(g.Axes)+k)
 	}
-	for k := range g.Axes {
-		order = append(order, k)
-	}
+	order = append(order, sketch.Axes(len(g.Axes))...)
 	b.Do(b.S.Reorder(id, order...))
 	b.Mark(b.S.Unroll, id, order...)
 }
