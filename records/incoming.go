@@ -31,7 +31,7 @@ func NewIncoming() (*Incoming, error) {
 }
 
 // Admit returns an error that wraps ErrInvalid for a bad record. It cuts a valid record to the stored size and clears
-// its job, which belongs to the tracker that made it.
+// its job and its preference, which belong to the tracker that made it.
 func (i *Incoming) Admit(r *tilthv1.Record) error {
 	if err := Validate(r); err != nil {
 		return err
@@ -40,6 +40,7 @@ func (i *Incoming) Admit(r *tilthv1.Record) error {
 		return invalid("measurement.at", "is %s, which is in the future", at.Format(time.RFC3339))
 	}
 	r.JobId = ""
+	ClearPreference(r.GetMeasurement())
 	CutMeasurement(r.GetMeasurement())
 	if err := i.bounds.Message(r); err != nil {
 		return &InvalidError{Field: fieldOf(err), Text: status.Convert(err).Message()}

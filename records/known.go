@@ -97,6 +97,6 @@ func Essentials(m *tilthv1.Measurement) *tilthv1.Measurement {
 		Error:          m.GetError(),
 		LatencySeconds: m.GetLatencySeconds(), SamplesSeconds: m.GetSamplesSeconds(), CalibrationRatio: m.GetCalibrationRatio(),
 		Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(), Suspected: m.GetSuspected(),
-		EnergyJoules: m.GetEnergyJoules(), PreferredSeconds: m.GetPreferredSeconds(),
+		EnergyJoules: m.GetEnergyJoules(), PreferredSeconds: m.GetPreferredSeconds(), PreferredTo: m.GetPreferredTo(),
 	}
 }

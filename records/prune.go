@@ -140,7 +140,7 @@ const (
 	// fairSamples suffice for a measurement to replace one from a disturbed device.
 	fairSamples = 5
 	// maxLuck bounds how much slower than measured a candidate can really be. A repeated measurement that is slower
-	// still was disturbed between two undisturbed calibrations. It also bounds what a preference is worth.
+	// still was disturbed between two undisturbed calibrations. It also bounds how far a preference lowers the cost.
 	maxLuck = 2
 )
 
@@ -151,16 +151,17 @@ const (
 // interval would guard against lucky samples, but noise only lengthens samples: on a busy machine even a good
 // candidate's interval extends far above its median. Finalists correct for luck: for one candidate, the measurement
 // with more samples counts, the later one if equal, so a best that is measured again may become slower. A disturbed
-// device never overrides an undisturbed measurement. A preference lasts until another candidate costs less.
+// device never overrides an undisturbed measurement. A preference lasts until a third candidate costs less, or the device
+// is suspected.
 func Supersedes(m, best *tilthv1.Measurement) bool {
 	if best == nil {
 		return true
 	}
 	if m.GetCandidate().GetDigest() != best.GetCandidate().GetDigest() {
-		return Cost(m) < Cost(best)
+		return Cost(m) < Cost(best) && (best.GetPreferredTo() != m.GetCandidate().GetDigest() || best.GetSuspected() != "")
 	}
-	if preferred, before := m.GetPreferredSeconds() > 0, best.GetPreferredSeconds() > 0; preferred != before {
-		return preferred
+	if best.GetPreferredTo() != "" && m.GetPreferredTo() == "" && best.GetSuspected() == "" {
+		return false
 	}
 	samples, had := len(m.GetSamplesSeconds()), len(best.GetSamplesSeconds())
 	if m.GetRemeasured() != "" || best.GetSuspected() != "" {
@@ -188,19 +189,25 @@ func Cost(m *tilthv1.Measurement) float64 {
 const maxReasonBytes = 1024
 
 // Prefer returns a record by which its candidate is preferred to another one of the same workload, which is faster
-// alone, for a reason. It returns false if the other one is so much faster that the preference cannot be right.
+// alone, for a reason. It returns false if the other one is faster by more than maxLuck.
 func Prefer(r *tilthv1.Record, to *tilthv1.Measurement, at time.Time, reason string) (*tilthv1.Record, bool) {
 	preferred := proto.CloneOf(r)
 	m := preferred.GetMeasurement()
+	if m.GetLatencySeconds() > maxLuck*Cost(to) {
+		return nil, false
+	}
 	m.At, m.Remeasured, m.Suspected = timestamppb.New(at), Cut(reason, maxReasonBytes), ""
-	m.PreferredSeconds = math.Nextafter(min(m.GetLatencySeconds(), Cost(to)), 0)
-	return preferred, validPreference(m)
+	m.PreferredTo, m.PreferredSeconds = to.GetCandidate().GetDigest(), math.Nextafter(min(m.GetLatencySeconds(), Cost(to)), 0)
+	// At levels of numerics that do not allow the other candidate, nothing is known.
+	own, _ := Level(m.GetCandidate().GetNumerics())
+	if needs, _ := Level(to.GetCandidate().GetNumerics()); needs > own {
+		m.Candidate.Numerics = to.GetCandidate().GetNumerics()
+	}
+	return preferred, true
 }
 
-func validPreference(m *tilthv1.Measurement) bool {
-	preferred := m.GetPreferredSeconds()
-	return preferred == 0 || Verified(m) && preferred <= m.GetLatencySeconds() && preferred >= m.GetLatencySeconds()/maxLuck
-}
+// ClearPreference makes a measurement from elsewhere rank by its latency.
+func ClearPreference(m *tilthv1.Measurement) { m.PreferredSeconds, m.PreferredTo = 0, "" }
 
 // MeasuresEnergy reports whether a target's objective is energy, by the prefix of its fingerprint.
 func MeasuresEnergy(target string) bool {

@@ -59,6 +59,9 @@ func TestSupersedes(t *testing.T) {
 		{"slower, but preferred", preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), measured("b", 1, 1, lone...), true},
 		{"its own, after it was preferred", measured("a", 3, 1, long...), preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), false},
 		{"faster than the one that another was preferred to", measured("c", 3, 1, times(10, 0.9)...), preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), true},
+		{"its rival, faster than before", measured("b", 3, 1, times(10, 0.9)...), preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), false},
+		{"its rival, faster than one in doubt", measured("b", 3, 1, times(10, 0.9)...), doubted(preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...))), true},
+		{"its own, after it was preferred and in doubt", measured("a", 3, 1, times(20, 1.1)...), doubted(preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...))), true},
 		{"slower than that", measured("c", 3, 1, times(10, 1.05)...), preferredTo(measured("b", 1, 1, lone...), measured("a", 2, 1, times(10, 1.1)...)), false},
 		{"another, slower, of one in doubt", measured("b", 3, 1, times(20, 1.1)...), doubted(measured("a", 2, 1, long...)), false},
 	} {

@@ -154,9 +154,6 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 	if median := stats.Of(m.GetSamplesSeconds()).Median; math.Abs(m.GetLatencySeconds()/median-1) > rounding {
 		return invalid("measurement.latency_seconds", "is %v, and the median of its samples %v", m.GetLatencySeconds(), median)
 	}
-	if !validPreference(m) {
-		return invalid("measurement.preferred_seconds", "is %v, and its latency %v s", m.GetPreferredSeconds(), m.GetLatencySeconds())
-	}
 	if r := m.GetCalibrationRatio(); !(r >= 0) || math.IsInf(r, 1) {
 		return invalid("measurement.calibration_ratio", "is %v", r)
 	}

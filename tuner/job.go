@@ -345,9 +345,12 @@ func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*transfer.Histor
 	return collector.History().Use(h.Models), nil
 }
 
+// maxSiblingJobs bounds the jobs whose targets are siblings.
+const maxSiblingJobs = 1000
+
 // siblings returns the targets of jobs submitted before j.
 func (h *Handler) siblings(ctx context.Context, j *tilthv1.Job) ([]*target.Target, error) {
-	response, err := tilthv1.NewJobServiceClient(h.Conn).ListJobs(ctx, &tilthv1.ListJobsRequest{})
+	response, err := tilthv1.NewJobServiceClient(h.Conn).ListJobs(ctx, &tilthv1.ListJobsRequest{Limit: maxSiblingJobs})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -14,11 +15,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/internal/stats"
 )
 
@@ -28,7 +29,7 @@ const (
 	guardBlocks = 64
 	// guardTurn is how long a package runs in a turn, at least.
 	guardTurn = time.Millisecond
-	// maxGuardThreshold is far above what anybody would accept.
+	// maxGuardThreshold refuses 3 for 3%.
 	maxGuardThreshold = 1.0
 )
 
@@ -51,7 +52,7 @@ type guardResult struct {
 	Package   string  `json:"package"`
 	Threshold float64 `json:"threshold"`
 	stats.Slowdown
-	// Blocks is the number of ratios: how often both packages were loaded anew.
+	// Blocks is the number of times that both packages were loaded.
 	Blocks         int     `json:"blocks"`
 	ElapsedSeconds float64 `json:"elapsed_s"`
 	// Updated is set if the package became the baseline.
@@ -63,8 +64,8 @@ const guardLong = `Test whether a package is slower than a baseline package, for
 Both packages are timed in turns, in many blocks. Each block copies and loads them anew,
 because the same code can differ by several per cent with the place of its memory. Other
 work on the machine lengthens the test, but does not change its error probabilities: it
-calls an equally fast package slower once in 1,000 runs, and misses a slowdown by
---threshold once in 20.
+calls an equally fast package slower at most once in 1,000 runs, and misses a slowdown
+by --threshold at most once in 20.
 
 The exit status is 0 if the package is not slower, 1 if it is, and 3 if --time was too
 short to decide.
@@ -95,6 +96,9 @@ func (g *guardCommand) run(ctx context.Context, args []string) error {
 	_, err := os.Stat(args[0])
 	switch {
 	case g.update && errors.Is(err, fs.ErrNotExist):
+		if err := g.loads(args[1]); err != nil {
+			return err
+		}
 		result.Ratio, result.Verdict = 1, stats.NotSlower
 	case err != nil:
 		return fmt.Errorf("read the baseline: %w: --update makes the first one", err)
@@ -136,12 +140,7 @@ func (e *undecidedError) Error() string { return e.message }
 
 // measure compares the packages until the question is decided or the time is over.
 func (g *guardCommand) measure(ctx context.Context, result *guardResult) error {
-	// Errors of the first load name the files, not their copies.
-	models, err := loadToTime([]string{result.Baseline, result.Package}, g.extents)
-	if err != nil {
-		return err
-	}
-	if err := closeModels(models); err != nil {
+	if err := g.loads(result.Baseline, result.Package); err != nil {
 		return err
 	}
 	release, err := g.machine.time(ctx, g.log.logger(g.stderr))
@@ -174,6 +173,15 @@ func (g *guardCommand) measure(ctx context.Context, result *guardResult) error {
 	return nil
 }
 
+// loads returns an error if a package cannot be loaded. It names the file, not a copy.
+func (g *guardCommand) loads(packages ...string) error {
+	models, err := loadToTime(packages, g.extents)
+	if err != nil {
+		return err
+	}
+	return closeModels(models)
+}
+
 // block returns the median ratio of the package's time to the baseline's, over turns in random order within a time.
 // Copies in fresh memory are loaded in random order.
 func (g *guardCommand) block(ctx context.Context, packages [2]string, length time.Duration) (ratio float64, err error) {
@@ -203,7 +211,7 @@ func (g *guardCommand) block(ctx context.Context, packages [2]string, length tim
 	}
 	number := max(1, int(guardTurn.Seconds()/warm[0]))
 	var ratios []float64
-	for len(ratios) == 0 || time.Now().Before(end) {
+	for len(ratios)%2 == 0 || time.Now().Before(end) { // only an odd number has the same median if the packages swap names
 		var seconds [2]float64
 		first := rand.IntN(2)
 		for k := range seconds {
@@ -226,15 +234,11 @@ func inMemory(path string) (copied string, done func(), err error) {
 		return "", nil, err
 	}
 	defer from.Close()
-	fd, err := unix.MemfdCreate("tilth-package", unix.MFD_CLOEXEC)
+	to, err := signing.Sealed(from, math.MaxInt64)
 	if err != nil {
-		return "", nil, fmt.Errorf("copying %s into memory: %w", path, err)
+		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}
-	to := os.NewFile(uintptr(fd), path)
-	if _, err := io.Copy(to, from); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("copying %s into memory: %w", path, err), to.Close())
-	}
-	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { _ = to.Close() }, nil
+	return fmt.Sprintf("/proc/self/fd/%d", to.Fd()), func() { _ = to.Close() }, nil
 }
 
 // replace makes the package the baseline.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -38,10 +39,10 @@ type recordsDoctorCommand struct {
 
 // recordsDiagnosis is what the records of a source are worth for models on a target.
 type recordsDiagnosis struct {
-	Target string          `json:"target"`
-	Tasks  []diagnosedTask `json:"tasks"`
-	Unused []unusedRecords `json:"unused"`
-	digest map[string]bool
+	Target    string          `json:"target"`
+	Tasks     []diagnosedTask `json:"tasks"`
+	Unused    []unusedRecords `json:"unused"`
+	diagnosed map[string]bool
 }
 
 // diagnosedTask is a task with its record, or the reason for which it has none.
@@ -106,7 +107,7 @@ func (d *recordsDoctorCommand) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	defer source.Close()
-	result := recordsDiagnosis{Target: machine.Fingerprint(), Tasks: []diagnosedTask{}, digest: map[string]bool{}}
+	result := recordsDiagnosis{Target: machine.Fingerprint(), Tasks: []diagnosedTask{}, diagnosed: map[string]bool{}}
 	err = d.model.loadAll(paths, storage, func(_ string, p *program.Program) error { return d.diagnose(ctx, p, machine, source, &result) })
 	if err != nil {
 		return err
@@ -135,10 +136,10 @@ func (d *recordsDoctorCommand) diagnose(ctx context.Context, p *program.Program,
 	}
 	for k, task := range p.Tasks {
 		digest := task.Workload.Digest()
-		if result.digest[digest] {
+		if result.diagnosed[digest] {
 			continue
 		}
-		result.digest[digest] = true
+		result.diagnosed[digest] = true
 		result.Tasks = append(result.Tasks, newDiagnosedTask(task, choices[k], reasons[digest]))
 	}
 	return nil
@@ -157,25 +158,28 @@ func newDiagnosedTask(task program.Task, c aot.Choice, reason string) diagnosedT
 
 // addUnused counts the records of other targets and workloads.
 func (r *recordsDiagnosis) addUnused(ctx context.Context, t *target.Target, source storesync.Catalogue) error {
-	by := map[string]unusedRecords{}
-	err := eachGroup(ctx, source, storesync.Filter{}, func(g storesync.Summary) {
+	workloads, counts := map[string]map[string]bool{}, map[string]uint64{}
+	err := eachGroup(ctx, source, storesync.Filter{}, math.MaxInt, func(g storesync.Summary) {
 		fingerprint, _ := records.SplitTarget(g.Target)
 		reason := "no task of these models"
-		if r.digest[g.Workload] {
+		if r.diagnosed[g.Workload] {
 			if reason = t.Difference(fingerprint); reason == "" {
 				return
 			}
 			reason = "for " + reason
 		}
-		u := by[reason]
-		by[reason] = unusedRecords{reason, u.Workloads + 1, u.Records + g.Records}
+		if workloads[reason] == nil {
+			workloads[reason] = map[string]bool{}
+		}
+		workloads[reason][g.Workload] = true
+		counts[reason] += g.Records
 	})
 	if err != nil {
 		return fmt.Errorf("looking for unused records: %w", err)
 	}
 	r.Unused = []unusedRecords{}
-	for _, reason := range slices.Sorted(maps.Keys(by)) {
-		r.Unused = append(r.Unused, by[reason])
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		r.Unused = append(r.Unused, unusedRecords{reason, len(workloads[reason]), counts[reason]})
 	}
 	return nil
 }

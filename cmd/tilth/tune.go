@@ -170,7 +170,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		}
 		logs.mute() // agents warn that the job no longer wants what they hold
 		compared, err := t.compareModels(bound, paths, modelComparison{
-			target: machine, toolchain: tc, storage: o.Storage, records: recordsource.Of(f.Client), lock: lock,
+			target: machine, toolchain: tc, storage: o.Storage, records: recordsource.Of(f.Client), prefer: f.Prefer, lock: lock,
 			objects: filepath.Join(cache, "objects"), scratch: f.Scratch(),
 		}, time.Since(began)/compareShare)
 		if s.Models = compared; err != nil {

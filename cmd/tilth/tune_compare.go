@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,7 +24,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
 	"github.com/tilth-dev/tilth/tuner/progress"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
@@ -43,13 +44,21 @@ type modelComparison struct {
 	toolchain *toolchain.Toolchain
 	storage   array.Storage
 	records   recordsource.Source
-	lock      *hostlock.Lock
+	// prefer stores preferences.
+	prefer func(context.Context, []*tilthv1.Record) error
+	lock   *hostlock.Lock
 	// objects is the cache of compiled kernels, scratch a folder for the packages.
 	objects, scratch string
+
+	// preferred holds the records of default schedules that are preferred to the best ones, by workload. faster holds
+	// the workloads whose tuned schedule is faster within some model.
+	preferred map[string]*tilthv1.Record
+	faster    map[string]bool
 }
 
 // compareModels times each model with default and with tuned schedules in turns: latencies of tasks, measured one by
-// one at different times, do not add up to that of the model. It gives up what takes longer than limit.
+// one at different times, do not add up to that of the model. A task whose tuned schedule is faster within no model
+// keeps the default one. It gives up what takes longer than limit.
 func (t *tuneCommand) compareModels(ctx context.Context, paths []string, c modelComparison, limit time.Duration) (list []progress.MeasuredModel, err error) {
 	if limit < minCompareTime || len(t.kernels.list) > 0 || c.target.Objective != "" {
 		return nil, nil
@@ -57,49 +66,62 @@ func (t *tuneCommand) compareModels(ctx context.Context, paths []string, c model
 	if !t.quiet {
 		fmt.Fprintf(t.stderr, "comparing models with their default schedules, for up to %s\n", humanize.Clock(limit))
 	}
+	c.preferred, c.faster = map[string]*tilthv1.Record{}, map[string]bool{}
 	deadline := time.Now().Add(limit)
 	err = t.objective.model.loadAll(paths, c.storage, func(path string, p *program.Program) error {
 		left := time.Until(deadline) / time.Duration(len(paths)-len(list))
-		m, err := t.compareModel(ctx, modelName(path), p, c, left)
+		m, err := t.compareModel(ctx, modelName(path), p, &c, left)
 		if err != nil {
 			return fmt.Errorf("comparing %s with its default schedules: %w", path, err)
 		}
 		list = append(list, m)
 		return nil
 	})
-	return list, err
+	if err != nil {
+		return list, err
+	}
+	maps.DeleteFunc(c.preferred, func(workload string, _ *tilthv1.Record) bool { return c.faster[workload] })
+	return list, c.prefer(ctx, slices.Collect(maps.Values(c.preferred)))
 }
 
-// compareModel first times the kernels of both packages within the model. Tasks whose tuned schedule is not faster
-// there keep the default one. The rest of the time goes to whole executions.
-func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.Program, c modelComparison, limit time.Duration) (progress.MeasuredModel, error) {
+// compareModel first times the kernels of both packages within the model, and compiles the tuned one again with the
+// default schedules that win there. The rest of the time goes to whole executions.
+func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.Program, c *modelComparison, limit time.Duration) (progress.MeasuredModel, error) {
 	m, began := progress.MeasuredModel{Model: name}, time.Now()
-	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(limit), errors.New("there is no time left for it"))
+	limited, cancel := context.WithDeadlineCause(ctx, began.Add(limit), errors.New("there is no time left for it"))
 	defer cancel()
 	files := []string{filepath.Join(c.scratch, "untuned.tar"), filepath.Join(c.scratch, "tuned.tar")}
-	defaults, err := t.compileFor(ctx, p, c, bestschedule.Sources{}, files[0])
+	defer func() {
+		for _, file := range files {
+			_ = os.Remove(file)
+		}
+	}()
+	defaults, err := t.compileFor(limited, p, c, nil, files[0])
 	if err != nil {
 		return m, err
 	}
-	defer os.Remove(files[0])
-	tuned, err := t.compileFor(ctx, p, c, bestschedule.Sources{Lookup: c.records.Best}, files[1])
+	tuned, err := t.compileFor(limited, p, c, c.records.Best, files[1])
 	if err != nil {
 		return m, err
 	}
-	defer os.Remove(files[1])
-	calls, err := c.inTurns(ctx, files, began.Add(limit/2), func(m *aot.Model) ([]float64, error) { return m.Profile() })
+	release, err := c.lock.Time(limited)
+	if err != nil {
+		return m, err
+	}
+	defer release()
+	calls, err := inTurns(ctx, files, began.Add(limit/2), func(m *aot.Model) ([]float64, error) { return m.Profile() })
 	if err != nil {
 		return m, err
 	}
 	m.Tasks = measuredTasks(p, calls)
-	kept, err := t.keepDefaults(ctx, name, p, c, defaults, tuned, m.Tasks)
-	if err == nil && kept > 0 {
-		_, err = t.compileFor(ctx, p, c, bestschedule.Sources{Lookup: c.records.Best}, files[1])
+	kept, err := t.keepDefaults(ctx, name, c, defaults, tuned, m.Tasks)
+	if err == nil && kept {
+		_, err = t.compileFor(ctx, p, c, c.chosen, files[1])
 	}
 	if err != nil {
 		return m, err
 	}
-	whole, err := c.inTurns(ctx, files, began.Add(limit), func(m *aot.Model) ([]float64, error) { return m.Time(ctx, 1, 1) })
+	whole, err := inTurns(ctx, files, began.Add(limit), func(m *aot.Model) ([]float64, error) { return m.Time(ctx, 1, 1) })
 	if err != nil {
 		return m, err
 	}
@@ -109,19 +131,13 @@ func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.
 	return m, nil
 }
 
-// inTurns loads packages and executes them in turns until end, with this machine to themselves. It returns the results
-// of execute by package and turn.
-func (c *modelComparison) inTurns(ctx context.Context, files []string, end time.Time, execute func(*aot.Model) ([]float64, error)) (results [2][][]float64, err error) {
+// inTurns loads packages and executes them in turns until end. It returns the results of execute by package and turn.
+func inTurns(ctx context.Context, files []string, end time.Time, execute func(*aot.Model) ([]float64, error)) (results [2][][]float64, err error) {
 	models, err := loadToTime(files, extentsFlag{})
 	if err != nil {
 		return results, err
 	}
 	defer func() { err = errors.Join(err, closeModels(models)) }()
-	release, err := c.lock.Time(ctx)
-	if err != nil {
-		return results, err
-	}
-	defer release()
 	for turn := 0; turn < minCompareTurns || turn < maxCompareTurns && time.Now().Before(end); turn++ {
 		for k, m := range models {
 			if ctx.Err() != nil {
@@ -138,6 +154,7 @@ func (c *modelComparison) inTurns(ctx context.Context, files []string, end time.
 }
 
 // measuredTasks returns the latency of each task within the model, given the seconds of its calls by package and turn.
+// It is 0 for a task that was not executed.
 func measuredTasks(p *program.Program, calls [2][][]float64) []progress.MeasuredTask {
 	list := make([]progress.MeasuredTask, len(p.Tasks))
 	for k, task := range p.Tasks {
@@ -161,39 +178,37 @@ func measuredTasks(p *program.Program, calls [2][][]float64) []progress.Measured
 	return list
 }
 
-// keepDefaults records that the default schedules of tasks are preferred to tuned ones that are not faster within the
-// model, and marks these tasks.
-func (t *tuneCommand) keepDefaults(ctx context.Context, name string, p *program.Program, c modelComparison, defaults, tuned []aot.Choice, tasks []progress.MeasuredTask) (kept int, err error) {
-	var preferred []*tilthv1.Record
+// keepDefaults prefers the default schedules of tasks whose median speed-up within the model is at most 1, and marks
+// these tasks. It reports whether there are any.
+func (t *tuneCommand) keepDefaults(ctx context.Context, name string, c *modelComparison, defaults, tuned []aot.Choice, tasks []progress.MeasuredTask) (any bool, err error) {
 	for k := range tasks {
 		m := &tasks[k]
-		if m.KeepsDefault = bytes.Equal(tuned[k].Trace, defaults[k].Trace); m.KeepsDefault {
+		m.KeepsDefault = bytes.Equal(tuned[k].Trace, defaults[k].Trace)
+		if m.KeepsDefault || tuned[k].Origin != bestschedule.FromRecord || m.Paired.Verdict() == stats.TooFewRounds {
 			continue
 		}
-		if tuned[k].Origin != bestschedule.FromRecord || m.Ratio > 1 || m.Paired.Verdict() == stats.TooFewRounds {
+		if m.Ratio > 1 {
+			c.faster[m.Workload] = true
 			continue
 		}
 		reason := fmt.Sprintf("within %s it takes %.3gx the time of candidate %.12s, which is faster alone", name, m.Ratio, tuned[k].Record.Candidate)
-		r, err := t.preferred(ctx, c, m.Workload, schedule.Digest(defaults[k].Trace), reason)
+		r, ok, err := t.preferenceFor(ctx, c, m.Workload, schedule.Digest(defaults[k].Trace), reason)
 		if err != nil {
-			return 0, fmt.Errorf("keeping the default schedule of %s: %w", p.Tasks[k].Name, err)
+			return false, fmt.Errorf("keeping the default schedule of %s: %w", m.Task, err)
 		}
-		if r != nil {
-			preferred, m.KeepsDefault = append(preferred, r), true
+		if ok {
+			c.preferred[m.Workload], m.KeepsDefault, any = r, true, true
 		}
 	}
-	if len(preferred) > 0 {
-		_, _, err = c.records.Import(ctx, storesync.Each(preferred))
-	}
-	return len(preferred), err
+	return any, nil
 }
 
-// preferred returns a record by which a candidate is preferred to the best one of its workload. It returns nil if the
-// candidate has no record, or is too slow alone.
-func (t *tuneCommand) preferred(ctx context.Context, c modelComparison, workload, candidate, reason string) (*tilthv1.Record, error) {
+// preferenceFor returns a record by which a candidate is preferred to the best one of its workload. It returns false
+// if the candidate has no record, or is too slow alone.
+func (t *tuneCommand) preferenceFor(ctx context.Context, c *modelComparison, workload, candidate, reason string) (preferred *tilthv1.Record, ok bool, err error) {
 	best, err := c.records.Best(ctx, c.target.Fingerprint(), t.numerics.level, workload)
 	if err != nil || len(best) == 0 {
-		return nil, err
+		return nil, false, err
 	}
 	var latest *tilthv1.Record
 	err = c.records.List(ctx, c.target.Fingerprint(), workload, func(r *tilthv1.Record) error {
@@ -204,17 +219,25 @@ func (t *tuneCommand) preferred(ctx context.Context, c modelComparison, workload
 		return nil
 	})
 	if err != nil || latest == nil {
-		return nil, err
+		return nil, false, err
 	}
-	if r, ok := records.Prefer(latest, best[0].GetMeasurement(), time.Now(), reason); ok {
-		return r, nil
-	}
-	return nil, nil
+	preferred, ok = records.Prefer(latest, best[0].GetMeasurement(), time.Now(), reason)
+	return preferred, ok, nil
 }
 
-// compileFor compiles a model with the schedules of some sources and returns them.
-func (t *tuneCommand) compileFor(ctx context.Context, p *program.Program, c modelComparison, from bestschedule.Sources, output string) ([]aot.Choice, error) {
-	choices, err := bestschedule.Choose(ctx, p, c.target, t.numerics.level, from, t.level.logger(t.stderr))
+// chosen is a bestschedule.Lookup of the best records with the preferences of the comparison.
+func (c *modelComparison) chosen(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {
+	found, err := c.records.Best(ctx, target, numerics, workloads...)
+	for k, r := range found {
+		found[k] = cmp.Or(c.preferred[r.GetWorkloadDigest()], r)
+	}
+	return found, err
+}
+
+// compileFor compiles a model with the records that lookup finds, or default schedules if it is nil, and returns the
+// schedules.
+func (t *tuneCommand) compileFor(ctx context.Context, p *program.Program, c *modelComparison, lookup bestschedule.Lookup, output string) ([]aot.Choice, error) {
+	choices, err := bestschedule.Choose(ctx, p, c.target, t.numerics.level, bestschedule.Sources{Lookup: lookup}, t.level.logger(t.stderr))
 	if err != nil {
 		return nil, err
 	}

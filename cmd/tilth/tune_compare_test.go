@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
@@ -45,7 +46,8 @@ func comparing(t *testing.T) (*tuneCommand, modelComparison, string) {
 	t.Cleanup(func() { source.Close() })
 	command := &tuneCommand{app: &app{stderr: t.Output()}}
 	command.numerics.level = schedule.Default
-	with := modelComparison{target: machine, toolchain: tc, records: source, lock: lock, objects: toolchaintest.Cache(t, "objects"), scratch: t.TempDir()}
+	with := modelComparison{target: machine, toolchain: tc, records: source, lock: lock, objects: toolchaintest.Cache(t, "objects"), scratch: t.TempDir(),
+		prefer: func(context.Context, []*tilthv1.Record) error { return nil }}
 	return command, with, model
 }
 
@@ -115,6 +117,11 @@ func TestTaskKeepsItsDefaultScheduleIfTheTunedOneIsSlowerInTheModel(t *testing.T
 	if _, _, err := with.records.Import(t.Context(), storesync.Each(list)); err != nil {
 		t.Fatal(err)
 	}
+	var preferred []*tilthv1.Record
+	with.prefer = func(_ context.Context, list []*tilthv1.Record) error {
+		preferred = list
+		return nil
+	}
 	models, err := command.compareModels(t.Context(), []string{model}, with, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -122,11 +129,11 @@ func TestTaskKeepsItsDefaultScheduleIfTheTunedOneIsSlowerInTheModel(t *testing.T
 	if task := models[0].Tasks[0]; !task.KeepsDefault || task.Paired.Verdict() != stats.Slower {
 		t.Errorf("the task is %+v", task)
 	}
-	best, err := with.records.Best(t.Context(), with.target.Fingerprint(), schedule.Default, w.Digest())
-	if err != nil || len(best) != 1 {
-		t.Fatalf("%d records, %v", len(best), err)
+	if len(preferred) != 1 {
+		t.Fatalf("%d preferences", len(preferred))
 	}
-	if m := best[0].GetMeasurement(); m.GetCandidate().GetDigest() != schedule.Digest(standard) || m.GetRemeasured() == "" || m.GetLatencySeconds() != 1e-3 {
-		t.Errorf("the best is %v", m)
+	m, tuned := preferred[0].GetMeasurement(), list[1].GetMeasurement()
+	if m.GetCandidate().GetDigest() != schedule.Digest(standard) || m.GetLatencySeconds() != 1e-3 || m.GetRemeasured() == "" || !records.Supersedes(m, tuned) {
+		t.Errorf("the default schedule is preferred by %v", m)
 	}
 }

@@ -79,8 +79,13 @@ func untuned(tasks []program.Task, choices []aot.Choice, reasons map[string]stri
 func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Choice, t *target.Target, source storesync.Catalogue, refused map[string]string) (map[string]string, error) {
 	reasons := map[string]string{}
 	for k, task := range tasks {
-		if choices[k].Origin != bestschedule.FromRecord {
-			reasons[task.Workload.Digest()] = noRecord
+		digest := task.Workload.Digest()
+		switch {
+		case choices[k].Origin == bestschedule.FromRecord:
+		case refused[digest] != "":
+			reasons[digest] = "record not used: " + refused[digest]
+		default:
+			reasons[digest] = noRecord
 		}
 	}
 	if source == nil || len(reasons) == 0 {
@@ -88,7 +93,7 @@ func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Cho
 	}
 	others := map[string][]string{}
 	filter := storesync.Filter{Workloads: slices.Sorted(maps.Keys(reasons))}
-	err := eachGroup(ctx, source, filter, func(g storesync.Summary) {
+	err := eachGroup(ctx, source, filter, maxRecordPages, func(g storesync.Summary) {
 		fingerprint, _ := records.SplitTarget(g.Target)
 		others[g.Workload] = append(others[g.Workload], t.Difference(fingerprint))
 	})
@@ -100,7 +105,6 @@ func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Cho
 		list := slices.Compact(differences)
 		switch {
 		case refused[digest] != "":
-			reasons[digest] = "record not used: " + refused[digest]
 		case list[0] == "":
 			reasons[digest] = "no correct record (all trials failed, or need another level of --numerics)"
 		case len(list) > maxUntuned:
@@ -112,10 +116,10 @@ func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Cho
 	return reasons, nil
 }
 
-// eachGroup calls visit for the groups of a source, up to maxRecordPages pages of them.
-func eachGroup(ctx context.Context, source storesync.Catalogue, filter storesync.Filter, visit func(storesync.Summary)) error {
+// eachGroup calls visit for the groups of a source, up to a number of pages.
+func eachGroup(ctx context.Context, source storesync.Catalogue, filter storesync.Filter, pages int, visit func(storesync.Summary)) error {
 	after := ""
-	for range maxRecordPages {
+	for range pages {
 		page, next, err := source.Groups(ctx, filter, after)
 		if err != nil {
 			return err

@@ -65,6 +65,7 @@ type Local struct {
 	// Client is connected to the tracker.
 	Client *client.Client
 
+	store records.Store
 	// own holds the socket and the artifacts; scratch, below the cache folder, the agents' scratch files.
 	own, scratch *tempDir
 
@@ -80,6 +81,15 @@ type Local struct {
 
 // Scratch returns a folder for temporary files, which exists until Stop or the next farm after a crash.
 func (l *Local) Scratch() string { return l.scratch.dir }
+
+// Prefer stores preferences (see records.Prefer), which no tracker accepts from outside.
+func (l *Local) Prefer(ctx context.Context, preferred []*tilthv1.Record) error {
+	var w records.Write
+	for _, r := range preferred {
+		w.AddRecord(r)
+	}
+	return l.store.Commit(&w).Wait(ctx)
+}
 
 // StartLocal starts the services. It cancels jobs in the records file that a killed process left open, and
 // returns an error if jobs of another farm are open there.
@@ -142,7 +152,7 @@ func (l *Local) startTracker(cfg LocalConfig, socket string) error {
 		defer close(l.trackerDone)
 		err := RunTracker(l.life, TrackerConfig{
 			Records: cfg.Records, ArtifactsDir: filepath.Join(l.own.dir, "artifacts"), Listen: socket, Logger: cfg.Logger,
-			Ready: func(net.Addr, net.Addr) { close(ready) }, Failing: func(err error) { l.fail(fmt.Errorf("tracker: %w", err)) },
+			Opened: func(s records.Store) { l.store = s }, Ready: func(net.Addr, net.Addr) { close(ready) }, Failing: func(err error) { l.fail(fmt.Errorf("tracker: %w", err)) },
 		})
 		l.fail(err)
 	}()

@@ -113,6 +113,9 @@ func closeListener(lis net.Listener) error {
 // serve serves an open store and closes it. The standby answers until the tracker is ready.
 func (s *single) serve(ctx context.Context, store records.Store) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if s.cfg.Opened != nil {
+		s.cfg.Opened(store)
+	}
 	security, closer, err := s.cfg.Security.open(s.cfg.Logger)
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)

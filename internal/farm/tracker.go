@@ -52,6 +52,8 @@ type TrackerConfig struct {
 	Logger *slog.Logger
 	// Drift configures how calibrations are judged; zero fields mean the defaults.
 	Drift policy.Drift
+	// Opened, if set, is called with the store before the tracker uses it. It is for the single shard of a local farm.
+	Opened func(records.Store)
 	// Ready, if set, is called with the served addresses before the first call can arrive, and again whenever
 	// a standby tracker starts serving.
 	Ready func(rpc, web net.Addr)

@@ -16,8 +16,8 @@ const (
 
 // Slowdown is the outcome of a SlowdownTest.
 type Slowdown struct {
-	// Ratio is the median of the ratios: 1.03 is 3 % slower. Low bounds it from below with a probability of
-	// 1 - FalseAlarm, and High from above with one of 1 - MissedSlowdown.
+	// Ratio is the median of the ratios: 1.03 is 3 % slower. Low bounds it from below with a probability of 0.999, and
+	// High from above with one of 0.95. With too few ratios they are the least and the largest one.
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"ratio_low"`
 	High  float64 `json:"ratio_high"`
@@ -51,8 +51,8 @@ func (t SlowdownTest) Judge(ratios []float64, last bool) Slowdown {
 
 // bound returns the interval of the median with the given error on each side. Its level is 0 if there are too few
 // ratios.
-func (t SlowdownTest) bound(ratios []float64, sided float64) Interval {
-	level := 1 - 2*sided/float64(t.Looks)
+func (t SlowdownTest) bound(ratios []float64, errorPerSide float64) Interval {
+	level := 1 - 2*errorPerSide/float64(t.Looks)
 	i := MedianIntervalAt(ratios, level)
 	if i.Level < level {
 		i.Level = 0

@@ -156,7 +156,7 @@ func (m *Machine) firstLacking(digests []string) string {
 // change that settles the lease. The caller must store the event with storeTrials.
 func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
 	m.At = c.now()
-	m.PreferredSeconds = 0 // agents do not know models
+	records.ClearPreference(m)
 	m.Candidate = b.candidates[i]
 	m.Message = records.Cut(m.GetMessage(), records.MaxMessageBytes)
 	m.Remeasured = cmp.Or(m.GetRemeasured(), b.remeasured)

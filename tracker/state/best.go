@@ -51,7 +51,7 @@ func Bare(m *tilthv1.Measurement) *tilthv1.Measurement {
 		},
 		Error: m.GetError(), SamplesSeconds: m.GetSamplesSeconds(), LatencySeconds: m.GetLatencySeconds(), Interval: m.GetInterval(),
 		CalibrationRatio: m.GetCalibrationRatio(), Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(),
-		EnergyJoules: m.GetEnergyJoules(), PreferredSeconds: m.GetPreferredSeconds(),
+		EnergyJoules: m.GetEnergyJoules(), PreferredSeconds: m.GetPreferredSeconds(), PreferredTo: m.GetPreferredTo(),
 	}
 }
 

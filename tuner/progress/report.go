@@ -30,7 +30,7 @@ func (t *Tally) WriteTable(w io.Writer) error {
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
 		row := []string{task.Name, fmt.Sprintf("%gx", task.Weight), humanize.Seconds(task.UntunedSeconds), humanize.Seconds(task.BestSeconds), task.Uncertainty(),
-			task.speedUp(), humanize.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(),
+			task.speedUp(tunedInModel > 0), humanize.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(),
 			strconv.Itoa(task.Trials), humanize.Counts(task.Errors)}
 		if joules > 0 {
 			row = append(row, humanize.Joules(task.Best.GetEnergyJoules()))
@@ -68,15 +68,15 @@ func (t *Tally) inModel() (untuned, tuned float64) {
 	return untuned, tuned
 }
 
-// speedUp formats the speed-up over the default schedule.
-func (t *Task) speedUp() string {
+// speedUp formats the speed-up over the default schedule, alone or within the model.
+func (t *Task) speedUp(inModel bool) string {
 	switch {
-	case t.InModel == nil:
+	case !inModel:
 		return humanize.Ratio(t.UntunedSeconds, t.BestSeconds)
 	case t.InModel.KeepsDefault:
 		return "default"
 	}
-	return humanize.Ratio(t.InModel.UntunedSeconds, t.InModel.TunedSeconds)
+	return humanize.Ratio(t.InModel.Ratio, 1)
 }
 
 // BestJoules returns the energy of an execution of the model with the best schedules, or 0 if it was not measured.

@@ -60,7 +60,7 @@ type MeasuredTask struct {
 	UntunedSeconds float64 `json:"untuned_s"`
 	TunedSeconds   float64 `json:"tuned_s"`
 	stats.Paired
-	// KeepsDefault is set if the task has its default schedule, because none is faster within the model.
+	// KeepsDefault is set if packages have the default schedule.
 	KeepsDefault bool `json:"keeps_default"`
 }
 

@@ -58,11 +58,13 @@ func (t *Tally) Begin(job *tilthv1.Job, references []Reference) {
 	t.Curve.add(t)
 }
 
-// AddModels adds comparisons within models. Of a task of several models, the first one counts.
+// AddModels adds comparisons within models. Of a task of several models, the first that executed it counts.
 func (t *Tally) AddModels(models []MeasuredModel) {
 	for _, m := range models {
-		for k := range m.Tasks {
-			of := func(task Task) bool { return task.Workload == m.Tasks[k].Workload && task.InModel == nil }
+		for k, measured := range m.Tasks {
+			of := func(task Task) bool {
+				return measured.UntunedSeconds > 0 && task.Workload == measured.Workload && task.InModel == nil
+			}
 			if i := slices.IndexFunc(t.Tasks, of); i >= 0 {
 				t.Tasks[i].InModel = &m.Tasks[k]
 			}

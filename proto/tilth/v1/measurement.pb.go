@@ -367,10 +367,12 @@ type Measurement struct {
 	// If the target's objective is energy, it determines the best measurement; 0 for other targets, and on failure.
 	EnergyJoules float64 `protobuf:"fixed64,160,opt,name=energy_joules,json=energyJoules,proto3" json:"energy_joules,omitempty"`
 	// Set if this candidate is preferred to one that is faster alone, but not within a model: it ranks as if it took
-	// preferred_seconds, at least half of latency_seconds. 0 for none. Ignored in reports.
+	// preferred_seconds. Only the store of the machine that compared them has it: ignored in reports and imports.
 	PreferredSeconds float64 `protobuf:"fixed64,180,opt,name=preferred_seconds,json=preferredSeconds,proto3" json:"preferred_seconds,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Digest of the other candidate; empty for none.
+	PreferredTo   string `protobuf:"bytes,181,opt,name=preferred_to,json=preferredTo,proto3" json:"preferred_to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Measurement) Reset() {
@@ -515,6 +517,13 @@ func (x *Measurement) GetPreferredSeconds() float64 {
 	return 0
 }
 
+func (x *Measurement) GetPreferredTo() string {
+	if x != nil {
+		return x.PreferredTo
+	}
+	return ""
+}
+
 // Record is a measurement with its workload, target and job: the unit of the records store, of exports and of imports.
 type Record struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -623,7 +632,7 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
 	"lowSeconds\x12!\n" +
 	"\fhigh_seconds\x18\x02 \x01(\x01R\vhighSeconds\x12\x14\n" +
-	"\x05level\x18\x03 \x01(\x01R\x05level\"\x9d\x05\n" +
+	"\x05level\x18\x03 \x01(\x01R\x05level\"\xc8\x05\n" +
 	"\vMeasurement\x121\n" +
 	"\tcandidate\x18\x01 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12*\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12 \n" +
@@ -644,7 +653,8 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"remeasured\x12#\n" +
 	"\tsuspected\x18\x1f \x01(\tB\x05\x90\xb5\x18\x80\bR\tsuspected\x12$\n" +
 	"\renergy_joules\x18\xa0\x01 \x01(\x01R\fenergyJoules\x12,\n" +
-	"\x11preferred_seconds\x18\xb4\x01 \x01(\x01R\x10preferredSeconds\"\xee\x01\n" +
+	"\x11preferred_seconds\x18\xb4\x01 \x01(\x01R\x10preferredSeconds\x12)\n" +
+	"\fpreferred_to\x18\xb5\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\vpreferredTo\"\xee\x01\n" +
 	"\x06Record\x12.\n" +
 	"\x0fworkload_digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\"\n" +
 	"\bworkload\x18\x02 \x01(\fB\x06\x90\xb5\x18\x80\x80@R\bworkload\x12\x1d\n" +
