@@ -86,10 +86,15 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 	return p, nil
 }
 
+// given returns the options of the importer.
+func (o Options) given() importer.Given {
+	return importer.Given{Shapes: o.Shapes, Open: o.examples, Values: o.Values, FloatKernels: o.Storage.FloatKernels}
+}
+
 // kernelsOf returns the kernels of a model.
 func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
 	defer budget.Catch(&err)
-	g, err = importer.Build(m, importer.Given{Shapes: opts.Shapes, Open: opts.examples, Values: opts.Values}, budget)
+	g, err = importer.Build(m, opts.given(), budget)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -227,7 +227,7 @@ func with(extents []program.Extent, numbers []int64, err error) error {
 func build(m *onnx.Model, opts Options) (g *graph.Graph, err error) {
 	budget := newBudget(m)
 	defer budget.Catch(&err)
-	if g, err = importer.Build(m, importer.Given{Shapes: opts.Shapes, Open: opts.examples, Values: opts.Values}, budget); err == nil {
+	if g, err = importer.Build(m, opts.given(), budget); err == nil {
 		g.RemoveDead()
 	}
 	return g, err

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -83,9 +84,6 @@ func (e *expansion) transposeWeights() []*Item {
 			*v = e.known(e.transposed((*v).Const))
 		}
 	}
-	if from.Axis < 0 {
-		from.Axis += 2
-	}
 	from.Axis = 1 - from.Axis
 	result := e.dequantisedWeights(&from, int64(onnx.DataType(w.DType)))
 	if result != nil {
@@ -113,7 +111,44 @@ func (e *expansion) productOfDequantised() []*Item {
 	if isBlockProduct(e.node, e.in) {
 		return e.productOfBlocks()
 	}
+	if e.node.Op == Conv && e.tensor(0) != nil && hasIntegerKernels(e.node, e.tensor(0), e.tensor(1)) {
+		return e.convOfIntegers()
+	}
 	return e.onFloatWeights(1)
+}
+
+// minKernels is the number of quantised weights from which a convolution keeps them as integers.
+const minKernels = 1 << 14
+
+// hasIntegerKernels reports whether a convolution of floats can use its quantised kernels, with a scale for all or
+// each of them.
+func hasIntegerKernels(n *Node, x, w *Value) bool {
+	from, rank := w.From, len(w.Shape)
+	perKernel := array.Elements(from.Scale.Shape) == 1 || from.Block == 0 && from.Axis == 0
+	return perKernel && rank > 2 && w.Shape[1] > 1 && array.Elements(w.Shape) >= minKernels && !n.FloatKernels &&
+		x.Const == nil && x.DType == w.DType && x.DType != array.Float64
+}
+
+// convOfIntegers returns the convolution as sums of floats times integers, which are scaled afterwards. The part of
+// zero points that does not fit into bytes multiplies the sums of windows.
+func (e *expansion) convOfIntegers() []*Item {
+	x, from, shape := e.tensor(0), e.tensor(1).From, e.tensor(1).Shape
+	zero := e.perPosition(from.Zero, shape, 0, 0)
+	centre, rest := e.byteCentre(from.Integer, zero, append([]int64{shape[0]}, slices.Repeat([]int64{1}, len(shape)-1)...)...)
+	if rest != nil && e.node.Int("group", 1) > 1 {
+		return e.onFloatWeights(1)
+	}
+	attrs, scale := slices.Collect(maps.Values(e.node.Attrs)), e.cast(x.DType, from.Scale)
+	if array.Elements(scale.Shape) == 1 {
+		scale = e.op(Expand, nil, e.reshape(scale), e.ints(shape[0]))
+	}
+	result := e.op(ScaledConv, attrs, x, e.narrow(from.Integer, centre), e.tensor(2), scale)
+	if rest != nil {
+		windows := e.op(Conv, attrs, x, e.cast(x.DType, e.ones(append([]int64{1}, shape[1:]...)...)))
+		factor := e.op(Mul, nil, e.cast(x.DType, e.reshape(rest, shape[0])), scale)
+		result = e.op(Sub, nil, result, e.op(Mul, nil, windows, e.along(factor, 1, int64(len(shape)))))
+	}
+	return only(result)
 }
 
 // onFloatWeights applies the node's operator with an input whose dequantisation was deferred. Readers share the
@@ -136,9 +171,6 @@ func (e *expansion) onFloatWeights(input int) []*Item {
 // blocks lie along another axis.
 func blocksOf(from *Dequantised, depth int64) int64 {
 	axis, all := from.Axis, from.Integer.Shape[depth]
-	if axis < 0 {
-		axis += 2
-	}
 	switch {
 	case from.Zero != nil && array.Elements(from.Zero.Shape) != array.Elements(from.Scale.Shape):
 		return 0
@@ -158,9 +190,6 @@ func isBlockWeights(from *Dequantised) bool {
 		return false
 	}
 	axis := from.Axis
-	if axis < 0 {
-		axis += rank
-	}
 	switch {
 	case axis < 0 || axis >= rank:
 		return false
@@ -192,7 +221,7 @@ func (e *expansion) productOfBlocks() []*Item {
 		codes = e.transposed(codes)
 	}
 	w := blockWeights{codes: codes, scale: scale, zero: zero, bits: 8, block: block}
-	if shift == 8 || codes.DType == array.Uint8 && shift == 0 && largest(codes) < 16 {
+	if shift == 8 || codes.DType == array.Uint8 && shift == 0 && slices.Max(codes.Data) < 16 {
 		w.codes, w.bits = PairsOfRows(codes), 4
 	}
 	result := e.blockMatMul(e.tensor(0), w)
@@ -235,14 +264,6 @@ func unsigned(a *array.Array) (codes *array.Array, shift float64) {
 	return codes, float64(by)
 }
 
-func largest(codes *array.Array) byte {
-	highest := byte(0)
-	for _, b := range codes.Data {
-		highest = max(highest, b)
-	}
-	return highest
-}
-
 // everyBlock returns scales or zero points of weights as (blocks, N), one for each block of a column.
 func (e *expansion) everyBlock(a *array.Array, shape []int64, depth, block int64) *array.Array {
 	blocks, columns := (shape[depth]-1)/block+1, shape[1-depth]
@@ -254,12 +275,8 @@ func (e *expansion) everyBlock(a *array.Array, shape []int64, depth, block int64
 	}
 	e.Budget().Bytes(blocks * columns * a.DType.Bytes())
 	all := array.New(a.DType, blocks, columns)
-	for i := range all.Len() {
-		if from := i % columns % a.Len(); a.DType.IsFloat() {
-			all.SetFloat(i, a.Float(from))
-		} else {
-			all.SetInt(i, a.Int(from))
-		}
+	for i, size := int64(0), a.DType.Bytes(); i < all.Len(); i++ {
+		copy(all.Data[i*size:(i+1)*size], a.Data[i%columns%a.Len()*size:])
 	}
 	return all
 }

@@ -324,3 +324,56 @@ func TestDeferredKernelsAreDequantisedOnce(t *testing.T) {
 		t.Errorf("%d constants of kernels, want those and the transposed ones", kernels)
 	}
 }
+
+// TestConvolutionsOfFloatsKeepTheirKernelsAsIntegers, unless kernels become floats, with the results of the floats.
+func TestConvolutionsOfFloatsKeepTheirKernelsAsIntegers(t *testing.T) {
+	const out = 64
+	pads := modeltest.Ints("pads", 1, 0, 0, 1)
+	scales := array.FromFloat32(modeltest.Wave(0.02, 0.01, out).Float32s(), out)
+	for name, c := range map[string]struct {
+		kernels, scale, zero *array.Array
+		groups               int64
+		floats               bool
+	}{
+		"signed":                    {numbers(array.Int8, -128, 127, out, 32, 3, 3), scales, nil, 1, false},
+		"one scale":                 {numbers(array.Int8, -128, 127, out, 32, 3, 3), array.FromFloat32([]float32{0.01}), nil, 1, false},
+		"centred":                   {numbers(array.Uint8, 0, 255, out, 32, 3, 3), scales, numbers(array.Uint8, 128, 128, out), 1, false},
+		"each its zero point":       {numbers(array.Uint8, 0, 255, out, 32, 3, 3), scales, numbers(array.Uint8, 0, 255, out), 1, false},
+		"groups":                    {numbers(array.Int8, -128, 127, out, 32, 3, 3), scales, nil, 2, false},
+		"groups beyond bytes":       {numbers(array.Uint8, 0, 255, out, 32, 3, 3), scales, numbers(array.Uint8, 0, 255, out), 2, true},
+		"floats that storage wants": {numbers(array.Int8, -128, 127, out, 32, 3, 3), scales, nil, 1, true},
+		"few weights":               {numbers(array.Int8, -128, 127, out, 4, 3, 3), scales, nil, 1, true},
+	} {
+		start := func() modeltest.Model {
+			return modeltest.New().Opset(21).Input("x", 1, c.kernels.Shape[1]*c.groups, 6, 6).Constant("b", out)
+		}
+		m := start().Known("k", c.kernels).Known("s", c.scale)
+		if c.zero == nil {
+			m = m.Node("w = DequantizeLinear k s", modeltest.Int("axis", 0))
+		} else {
+			m = m.Known("z", c.zero).Node("w = DequantizeLinear k s z", modeltest.Int("axis", 0))
+		}
+		m = m.Node("y = Conv x w b", pads, modeltest.Int("group", c.groups))
+		p, err := frontend.Import(m.Output("y"), frontend.Options{Verify: true, Storage: array.Storage{FloatKernels: name == "floats that storage wants"}})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		floats := c.kernels.As(array.Float32)
+		for i := range floats.Len() {
+			channel, zero := i/(floats.Len()/out), int64(0)
+			if c.zero != nil {
+				zero = c.zero.Int(channel)
+			}
+			floats.SetFloat(i, float64(c.kernels.Int(i)-zero)*c.scale.Float(channel%c.scale.Len()))
+		}
+		want := modeltest.Run(t, modeltest.Import(t, start().Known("w", floats).Node("y = Conv x w b", pads, modeltest.Int("group", c.groups)).Output("y")))
+		if err := modeltest.Compare(modeltest.Run(t, p)["y"], want["y"]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, v := range p.Values {
+			if v.Data != nil && v.Data.Len() == c.kernels.Len() && v.DType.IsFloat() != c.floats {
+				t.Errorf("%s: kernels are %v", name, v.DType)
+			}
+		}
+	}
+}

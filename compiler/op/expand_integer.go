@@ -118,9 +118,7 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	rank, depth := int64(len(w.Shape)), array.Elements(w.Shape[1:])
 	centre, rest, ones := wZero, (*Value)(nil), e.ones(append([]int64{1}, w.Shape[1:]...)...)
 	if e.node.Int("group", 1) == 1 { // of groups, each kernel has few weights
-		shape := slices.Repeat([]int64{1}, int(rank))
-		shape[0] = w.Shape[0]
-		centre, rest = e.byteCentre(w, wZero, shape...)
+		centre, rest = e.byteCentre(w, wZero, append([]int64{w.Shape[0]}, slices.Repeat([]int64{1}, len(w.Shape)-1)...)...)
 	}
 	image, w := e.padChannels(x, e.narrow(w, centre))
 	if e.failed() {

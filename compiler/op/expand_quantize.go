@@ -61,7 +61,11 @@ func (e *expansion) dequantizeLinear() []*Item {
 	if to == 0 {
 		to = int64(onnx.DataType(scale.DType))
 	}
-	from := &Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: e.node.Int("axis", 1), Block: e.node.Int("block_size", 0)}
+	axis := e.node.Int("axis", 1)
+	if axis < 0 {
+		axis += int64(len(x.Shape))
+	}
+	from := &Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: axis, Block: e.node.Int("block_size", 0)}
 	var result *Value
 	if e.node.Weights && isBlockWeights(from) {
 		result = e.dequantisedWeights(from, to)
@@ -81,7 +85,7 @@ func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
 	if from.Block == 0 || array.Elements(scale.Shape) == 1 {
 		scale, zero = e.perPosition(scale, shape, from.Axis, 0), e.perPosition(zero, shape, from.Axis, 0)
 	} else {
-		axis := int(from.Axis+2) % 2
+		axis := int(from.Axis)
 		single := slices.Insert(slices.Clone(scale.Shape), axis+1, 1)
 		blocks := slices.Clone(single)
 		blocks[axis+1] = from.Block

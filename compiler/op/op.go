@@ -65,6 +65,8 @@ type Node struct {
 	// Weights is set, while the model is read, if the result, possibly transposed, is only used as the second
 	// factor of products: a dequantisation of known integers is then deferred to the products.
 	Weights bool
+	// FloatKernels is set, while the model is read, if kernels of convolutions become floats (array.Storage).
+	FloatKernels bool
 	// Out is the type of the result; Infer sets it.
 	Out Type
 	// Budget is charged by Infer, Evaluate and Lower; they panic if it is exhausted, for Budget.Catch.

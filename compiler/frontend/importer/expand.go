@@ -15,7 +15,7 @@ func (b *builder) expand(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs 
 	for k, output := range outputs {
 		used[k] = output != "" && s.used[output] != 0
 	}
-	n.Weights = len(outputs) == 1 && s.used[outputs[0]] == asWeights
+	n.Weights, n.FloatKernels = len(outputs) == 1 && s.used[outputs[0]] == asWeights, b.floatKernels
 	err := checkCount(d, in)
 	var out []*op.Item
 	if err == nil {

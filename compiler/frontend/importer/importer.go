@@ -24,6 +24,8 @@ type builder struct {
 	// open lists the symbols of extents that each execution chooses; varying records how values depend on them.
 	open    []string
 	varying map[*graph.Value]varies
+	// floatKernels is that of Given.
+	floatKernels bool
 }
 
 // requirement is a scalar bool that must be true in an execution, and the message if it is false.
@@ -40,13 +42,15 @@ type Given struct {
 	Open   []string
 	// Values fixes inputs of one element.
 	Values map[string]float64
+	// FloatKernels turns quantised kernels of convolutions into floats (array.Storage).
+	FloatKernels bool
 }
 
 // Build reads a model.
 func Build(m *onnx.Model, given Given, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
 		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Varying: map[*graph.Value][]int{}, Results: map[string][]*graph.Value{}}, functions: functionsOf(m),
-		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, open: given.Open, varying: map[*graph.Value]varies{},
+		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, open: given.Open, varying: map[*graph.Value]varies{}, floatKernels: given.FloatKernels,
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {

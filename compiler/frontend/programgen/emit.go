@@ -24,18 +24,12 @@ type emitter struct {
 // Program returns the program that runs the kernels of a graph in order. Errors name the kernel.
 func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) {
 	e := newEmitter(g)
-	for _, v := range g.Inputs {
-		e.program.Inputs = append(e.program.Inputs, e.value(v))
-	}
 	for _, kernel := range kernels {
 		if err := e.call(kernel); err != nil {
 			return nil, fmt.Errorf("kernel of node %q (%s): %w", kernel.Anchor.Name, kernel.Anchor.Op, err)
 		}
 	}
-	for _, v := range g.Outputs {
-		e.program.Outputs = append(e.program.Outputs, e.value(v))
-	}
-	e.open(g)
+	e.outputs(g)
 	fixed := &opener{emitters: []*emitter{e}, at: [][]int64{nil}}
 	if err := fixed.checks([]Sample{{Graph: g}}); err != nil {
 		return nil, err
@@ -45,12 +39,19 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 }
 
 func newEmitter(g *graph.Graph) *emitter {
-	return &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
+	e := &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
+	for _, v := range g.Inputs {
+		e.program.Inputs = append(e.program.Inputs, e.value(v))
+	}
+	return e
 }
 
-// open removes requirements and the counts of open outputs from the end of the outputs.
-func (e *emitter) open(g *graph.Graph) {
-	outputs := e.program.Outputs
+// outputs sets the outputs, of which requirements and the counts of open outputs are the last.
+func (e *emitter) outputs(g *graph.Graph) {
+	var outputs []int
+	for _, v := range g.Outputs {
+		outputs = append(outputs, e.value(v))
+	}
 	for k, why := range g.Required {
 		e.program.Required = append(e.program.Required, program.Requirement{Value: outputs[len(outputs)-len(g.Required)+k], Why: why})
 	}

@@ -25,11 +25,7 @@ type Sample struct {
 func Open(extents []program.Extent, samples []Sample) (*program.Program, error) {
 	o := &opener{extents: extents}
 	for _, s := range samples {
-		e := newEmitter(s.Graph)
-		for _, v := range s.Graph.Inputs {
-			e.program.Inputs = append(e.program.Inputs, e.value(v))
-		}
-		o.emitters, o.at, o.kernels = append(o.emitters, e), append(o.at, s.Extents), append(o.kernels, s.Kernels)
+		o.emitters, o.at, o.kernels = append(o.emitters, newEmitter(s.Graph)), append(o.at, s.Extents), append(o.kernels, s.Kernels)
 		if len(s.Graph.Open) > 0 {
 			return nil, fmt.Errorf("output %q has an extent that depends on data: fix the extents of inputs by --shape", s.Graph.Outputs[s.Graph.Open[0].Output].Name)
 		}
@@ -50,10 +46,7 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 		}
 	}
 	for k, s := range samples {
-		for _, v := range s.Graph.Outputs {
-			o.emitters[k].program.Outputs = append(o.emitters[k].program.Outputs, o.emitters[k].value(v))
-		}
-		o.emitters[k].open(s.Graph)
+		o.emitters[k].outputs(s.Graph)
 	}
 	if err := o.values(); err != nil {
 		return nil, err
