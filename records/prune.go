@@ -151,8 +151,8 @@ const (
 // interval would guard against lucky samples, but noise only lengthens samples: on a busy machine even a good
 // candidate's interval extends far above its median. Finalists correct for luck: for one candidate, the measurement
 // with more samples counts, the later one if equal, so a best that is measured again may become slower. A disturbed
-// device never overrides an undisturbed measurement. A preference lasts until a third candidate costs less, or the device
-// is suspected.
+// device never overrides an undisturbed measurement. A preference lasts until a third candidate costs less, or its
+// device is suspected.
 func Supersedes(m, best *tilthv1.Measurement) bool {
 	if best == nil {
 		return true

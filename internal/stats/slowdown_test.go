@@ -52,6 +52,23 @@ func TestSlowdownTestKeepsItsErrorProbabilities(t *testing.T) {
 	}
 }
 
+// TestMediansOfOddTurnsTakeNoSide checks the ratio of a block: if equal packages swap names, its logarithm only changes
+// its sign. With an even number of turns, the median is a mean, which is larger than 1 more often.
+func TestMediansOfOddTurnsTakeNoSide(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 1000 {
+		ratios := make([]float64, 1+2*rng.IntN(4))
+		swapped := make([]float64, len(ratios))
+		for k := range ratios {
+			ratios[k] = math.Exp(0.5 * rng.NormFloat64())
+			swapped[k] = 1 / ratios[k]
+		}
+		if a, b := Of(ratios).Median, Of(swapped).Median; math.Abs(a*b-1) > 1e-12 {
+			t.Fatalf("the medians of %v and of the opposite are %v and %v", ratios, a, b)
+		}
+	}
+}
+
 func TestFewRatiosDecideNothing(t *testing.T) {
 	for n := range 4 {
 		ratios := make([]float64, n)
