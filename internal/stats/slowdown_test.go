@@ -52,8 +52,8 @@ func TestSlowdownTestKeepsItsErrorProbabilities(t *testing.T) {
 	}
 }
 
-// TestMediansOfOddTurnsTakeNoSide checks the ratio of a block: if equal packages swap names, its logarithm only changes
-// its sign. With an even number of turns, the median is a mean, which is larger than 1 more often.
+// TestMediansOfOddTurnsTakeNoSide checks the ratio of a block: if equal packages swap names, its logarithm changes its
+// sign. With an even number of turns, the median is a mean, which is larger than 1 more often.
 func TestMediansOfOddTurnsTakeNoSide(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 1000 {
