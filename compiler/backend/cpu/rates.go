@@ -17,9 +17,9 @@ import (
 //go:embed src/machine.c
 var source string
 
-// Measure implements backend.Devices. It times multiply-adds in registers and reads from each level of memory on as many threads as the target
-// has. It takes about half a second and builds in dir, which must exist. The result is valid only if nothing else
-// computes on the machine. launcher is an optional prefix of the command.
+// Measure implements backend.Devices. It times multiply-adds in registers and reads from each level of memory on as
+// many threads as the target has. It takes about half a second and builds in dir, which must exist. The result is
+// valid only if nothing else computes on the machine. launcher is an optional prefix of the command.
 func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
 	path := filepath.Join(dir, "machine")
 	if err := tc.Build(ctx, build(t), path); err != nil {
