@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // EnergyMeter is an energy meter of a machine.
@@ -124,7 +126,7 @@ func powercap(sys fs.FS) (platform []*EnergyMeter, packages []counter) {
 		}
 		c := counter{file: file}
 		c.microjoules, _ = number(sys, path.Join(zone, "max_energy_range_uj")) // 0 if unknown
-		if text(sys, path.Join(zone, "name")) == "psys" {
+		if filesystem.Text(sys, path.Join(zone, "name")) == "psys" {
 			platform = append(platform, &EnergyMeter{sys: sys, name: "powercap/psys", counters: []counter{c}})
 		} else {
 			packages = append(packages, c)
@@ -142,7 +144,7 @@ type chip struct {
 
 func byChip(sys fs.FS, files []string) (chips []chip) {
 	for _, file := range files {
-		name := text(sys, path.Join(path.Dir(file), "name"))
+		name := filesystem.Text(sys, path.Join(path.Dir(file), "name"))
 		last := len(chips) - 1
 		if last >= 0 && path.Dir(chips[last].files[0]) == path.Dir(file) {
 			chips[last].files = append(chips[last].files, file)
@@ -156,7 +158,7 @@ func byChip(sys fs.FS, files []string) (chips []chip) {
 // label returns the chip's label of a sensor.
 func (c chip) label(file string) string {
 	of, _, _ := strings.Cut(path.Base(file), "_")
-	return text(c.sys, path.Join(path.Dir(file), of+"_label"))
+	return filesystem.Text(c.sys, path.Join(path.Dir(file), of+"_label"))
 }
 
 // sockets returns the chip's counters of whole processors, or all counters if none is labelled so.
@@ -169,14 +171,6 @@ func (c chip) sockets() (list []counter) {
 		list = append(list, counter{file: file})
 	}
 	return list
-}
-
-func text(sys fs.FS, name string) string {
-	content, err := fs.ReadFile(sys, name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(content))
 }
 
 func number(sys fs.FS, name string) (float64, error) {

@@ -82,20 +82,15 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		return nil, fmt.Errorf("register the metrics of a tracker of shards: %w", err)
 	}
 	h := &Host{cfg: cfg, bounds: checker, health: health.NewServer(), shards: map[int]*hosted{}}
-	s := cfg.Security
-	h.gate = authz.New(authz.Config{
-		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: hostHoldings{h}, Logger: cfg.Logger,
-		PassesOn: cfg.Elsewhere != nil, CallsPerSecond: s.CallsPerSecond, Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
+	h.gate = cfg.Security.newGate(authz.Config{
+		Holdings: hostHoldings{h}, Logger: cfg.Logger, PassesOn: cfg.Elsewhere != nil,
+		Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
 	})
-	guard := connlimit.Config{
-		Limits: s.limits(), Admit: h.admit, Check: h.bounds.Wire,
+	h.guard = cfg.Security.newGuard(connlimit.Config{
+		Admit: h.admit, Check: h.bounds.Wire,
 		OverBudget: func(of connlimit.Memory) { h.count(func(m *telemetry.Metrics) { m.OverBudget(string(of)) }) },
 		Refused:    func(method string, err error) { h.count(func(m *telemetry.Metrics) { m.RefusedCall(method, err) }) },
-	}
-	if s.TLS != nil {
-		guard.TLS = s.TLS.Config("h2")
-	}
-	h.guard = connlimit.New(guard)
+	})
 	return h, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/s3server"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 // objectsEnv makes tracker processes use the object store at this address.
@@ -100,9 +101,9 @@ func TestTrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
 			defer server.Close()
 			dir := t.TempDir()
 			cfg := tilthfarm.TrackerConfig{
-				Shards: shards, Records: filepath.Join(dir, "tilth.db"), ArtifactsDir: filepath.Join(dir, "artifacts"),
+				Shards: shards, Records: filepath.Join(dir, "tilth.db"), Listen: "unix:" + filepath.Join(dir, "sock"),
 				ObjectStore: fmt.Sprintf("s3://artifacts/farm?endpoint=%s&region=%s", server.URL, s3server.Region),
-				Listen:      "unix:" + filepath.Join(dir, "sock"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+				Tracker:     tracker.Config{ArtifactsDir: filepath.Join(dir, "artifacts"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))},
 			}
 			if shards > 1 {
 				cfg.Store = pgserver.DatabaseForTest(t)

@@ -75,26 +75,32 @@ func (s Security) guardWeb(lis net.Listener, refused func(net.Addr, error)) net.
 	return lis
 }
 
-func (t *Tracker) newGate() *authz.Gate {
-	s := t.cfg.Security
-	return authz.New(authz.Config{
-		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t.coordinator}, Logger: t.log, Now: t.cfg.Now,
-		CallsPerSecond: s.CallsPerSecond,
-		Refused:        t.metrics.RefusedCaller,
-	})
+// newGate returns a gate that decides about callers by these credentials and limits.
+func (s Security) newGate(cfg authz.Config) *authz.Gate {
+	cfg.Tokens, cfg.OIDC, cfg.Certificates, cfg.Audit, cfg.CallsPerSecond = s.Tokens, s.OIDC, s.Certificates, s.Audit, s.CallsPerSecond
+	return authz.New(cfg)
 }
 
 // newGuard returns a guard that enforces the limits of the server's peers.
-func (t *Tracker) newGuard(g *authz.Gate) *connlimit.Guard {
-	s := t.cfg.Security
-	cfg := connlimit.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
-		OverBudget: func(of connlimit.Memory) { t.metrics.OverBudget(string(of)) },
-		Refused:    t.metrics.RefusedCall,
-	}
+func (s Security) newGuard(cfg connlimit.Config) *connlimit.Guard {
+	cfg.Limits = s.limits()
 	if s.TLS != nil {
 		cfg.TLS = s.TLS.Config("h2")
 	}
 	return connlimit.New(cfg)
+}
+
+func (t *Tracker) newGate() *authz.Gate {
+	return t.cfg.Security.newGate(authz.Config{
+		Holdings: holdings{t.coordinator}, Logger: t.log, Now: t.cfg.Now, Refused: t.metrics.RefusedCaller,
+	})
+}
+
+func (t *Tracker) newGuard(g *authz.Gate) *connlimit.Guard {
+	return t.cfg.Security.newGuard(connlimit.Config{
+		Admit: admitBy(g), Check: t.bounds.Wire, Refused: t.metrics.RefusedCall,
+		OverBudget: func(of connlimit.Memory) { t.metrics.OverBudget(string(of)) },
+	})
 }
 
 // admitBy lets a gate decide about calls, and passes the caller and the method's message bounds to the guard.

@@ -111,8 +111,5 @@ func (s Security) standbySite(why func() error, log *slog.Logger, metrics promet
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, why().Error(), http.StatusServiceUnavailable)
 	})
-	gate := authz.New(authz.Config{
-		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Logger: log, CallsPerSecond: s.CallsPerSecond,
-	})
-	return s.site(gate.HTTP(mux, wire.LivePath, wire.ReadyPath), log)
+	return s.site(s.newGate(authz.Config{Logger: log}).HTTP(mux, wire.LivePath, wire.ReadyPath), log)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 // takeoverEnv makes the test binary act as a tracker on a database. It holds its folder, the database's address and
@@ -41,8 +42,8 @@ func rivalProcess(dir, address, shards string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	cfg := tilthfarm.TrackerConfig{
-		Store: address, Shards: n, ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
-		HTTP: "unix:" + filepath.Join(dir, "web"), ObjectStore: os.Getenv(objectsEnv), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Store: address, Shards: n, Listen: "unix:" + filepath.Join(dir, "sock"), HTTP: "unix:" + filepath.Join(dir, "web"), ObjectStore: os.Getenv(objectsEnv),
+		Tracker: tracker.Config{ArtifactsDir: filepath.Join(dir, "artifacts"), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))},
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tokens.json")); err == nil { // tokens imply a certificate
 		cfg.Security = tilthfarm.Security{

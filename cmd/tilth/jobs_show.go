@@ -141,8 +141,8 @@ func newJobView(j *tilthv1.Job) jobView {
 		view.TaskProgress = append(view.TaskProgress, taskView{
 			Task: task.Name, Weight: task.Weight, Flop: task.Flop, Workload: spec.GetWorkloadDigest(), Trials: task.Trials,
 			Proposed: proposed(j, i), InFlight: inFlight(j, i, task.Trials), KnownTrials: task.KnownTrials, Errors: task.Errors, Messages: task.Messages,
-			BestSeconds: positive(task.BestSeconds), LimitSeconds: positive(limit), ofLimit: task.OfLimit(),
-			BestInterval: task.BestInterval(), RemeasuredFrom: positive(task.RemeasuredFrom), uncertainty: task.Uncertainty(),
+			BestSeconds: progress.Positive(task.BestSeconds), LimitSeconds: progress.Positive(limit), ofLimit: task.OfLimit(),
+			BestInterval: task.BestInterval(), RemeasuredFrom: progress.Positive(task.RemeasuredFrom), uncertainty: task.Uncertainty(),
 		})
 	}
 	for _, d := range j.GetDeadLetters() {
@@ -168,14 +168,6 @@ func inFlight(j *tilthv1.Job, i, trials int) int {
 		return 0
 	}
 	return max(proposed(j, i)-trials, 0)
-}
-
-// positive returns a known latency, or nil.
-func positive(seconds float64) *float64 {
-	if seconds > 0 {
-		return &seconds
-	}
-	return nil
 }
 
 // taskAt returns a task of a job. An unknown index yields a task with only a name.

@@ -62,7 +62,7 @@ func newRecordsList(a *app) *cobra.Command {
 func newRecordRow(r *tilthv1.Record) recordRow {
 	m := r.GetMeasurement()
 	return recordRow{
-		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), Candidate: m.GetCandidate().GetDigest(), LatencySeconds: positive(m.GetLatencySeconds()),
+		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), Candidate: m.GetCandidate().GetDigest(), LatencySeconds: progress.Positive(m.GetLatencySeconds()),
 		Error: wire.ErrorClass(m.GetError()), Message: m.GetMessage(), Device: m.GetDevice(),
 		At: m.GetAt().AsTime(), Job: r.GetJobId(),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 // Default addresses of a tracker.
@@ -164,9 +165,13 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	}
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Build: farm.Build{Version: version, Commit: thisBuild().Commit},
-		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"), ReleasesDir: f.releases,
-		ObjectStore: f.artifacts.address, Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Patience: f.patience.patience(),
-		Shares: shares, Keep: keep, Logger: logger, Security: security, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
+		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ObjectStore: f.artifacts.address,
+		Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Security: security,
+		Tracker: tracker.Config{
+			ArtifactsDir: filepath.Join(dir, "artifacts"), ReleasesDir: f.releases, Logger: logger,
+			LeaseTimeout: f.patience.lease, Grace: f.patience.grace, OutageWait: f.patience.outage, SearchTurn: f.patience.turn, MaxAttempts: uint32(f.patience.attempts),
+			Shares: shares, Keep: keep, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
+		},
 		Ready: func(rpc, web net.Addr) {
 			logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", f.security.cert != "",
 				"callers", f.security.callers())

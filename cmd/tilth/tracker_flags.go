@@ -11,7 +11,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/artifact/s3"
-	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
@@ -49,10 +48,6 @@ func (f *patienceFlags) check() error {
 		return usagef("--max-attempts %d: want at most %d", f.attempts, maxAttempts)
 	}
 	return nil
-}
-
-func (f *patienceFlags) patience() farm.Patience {
-	return farm.Patience{LeaseTimeout: f.lease, Grace: f.grace, OutageWait: f.outage, SearchTurn: f.turn, MaxAttempts: uint32(f.attempts)}
 }
 
 // driftFlags configures how calibrations are judged.

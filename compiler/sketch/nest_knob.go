@@ -1,8 +1,10 @@
 package sketch
 
 import (
+	"math"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
@@ -54,4 +56,32 @@ func DivisorAtMost(n, limit int64) int64 {
 		}
 	}
 	return 1
+}
+
+// Settle applies the candidate of a family without knobs that coordinate descent on the analytic cost finds.
+func Settle(s *schedule.Schedule, f searchspace.Family) error {
+	by, knobs := f.Algorithms()[0], f.Knobs()
+	values := make([]int64, len(knobs))
+	for k, knob := range knobs {
+		values[k] = knob.Values[0]
+	}
+	cost := func() float64 {
+		if f.Legal(by, values) != nil {
+			return math.Inf(1)
+		}
+		return f.Cost(by, values)
+	}
+	for range 3 {
+		for k, knob := range knobs {
+			best, smallest := values[k], cost()
+			for _, v := range knob.Values {
+				values[k] = v
+				if c := cost(); c < smallest {
+					best, smallest = v, c
+				}
+			}
+			values[k] = best
+		}
+	}
+	return f.Apply(s, by, values)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Class is one kind of core of a machine. big.LITTLE and hybrid processors have several, each a separate target.
@@ -163,7 +165,7 @@ func (m *machine) ranks() func(info cpuinfo, number int) (model string, capacity
 	if arch != X86 {
 		return func(info cpuinfo, number int) (string, int64) { return info.model(arch), m.capacity(number) }
 	}
-	efficient, err := ParseCPUs(readString(m.root, "sys/devices/cpu_atom/cpus"))
+	efficient, err := ParseCPUs(filesystem.Text(m.root, "sys/devices/cpu_atom/cpus"))
 	var model string
 	return func(info cpuinfo, number int) (string, int64) {
 		model = cmp.Or(model, info.model(arch))
@@ -188,7 +190,7 @@ func tellApart(list []kind) {
 func (m *machine) capacity(number int) int64 {
 	dir := fmt.Sprintf("%s/cpu%d/", cpuDir, number)
 	for _, name := range []string{"cpu_capacity", "cpufreq/cpuinfo_max_freq"} {
-		if n, err := strconv.ParseInt(readString(m.root, dir+name), 10, 64); err == nil {
+		if n, err := strconv.ParseInt(filesystem.Text(m.root, dir+name), 10, 64); err == nil {
 			return n
 		}
 	}
@@ -200,7 +202,7 @@ func (m *machine) capacity(number int) int64 {
 func (k *kind) physicalCores(root fs.FS, logical int) int {
 	cores := map[string]bool{}
 	for _, dir := range k.dirs(root) {
-		if siblings := readString(root, dir+"/topology/thread_siblings_list"); siblings != "" {
+		if siblings := filesystem.Text(root, dir+"/topology/thread_siblings_list"); siblings != "" {
 			cores[siblings] = true
 		}
 	}

@@ -7,10 +7,13 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Native describes this machine; among several core classes, the fastest. Zero threads means one per physical core.
@@ -106,11 +109,11 @@ func (c *CPU) setCaches(root fs.FS, number int) {
 	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = defaultL1, defaultL2, defaultLine
 	dirs, _ := fs.Glob(root, fmt.Sprintf("%s/cpu%d/cache/index*", cpuDir, number))
 	for _, dir := range dirs {
-		size := parseSize(readString(root, path.Join(dir, "size")))
-		if size == 0 || readString(root, path.Join(dir, "type")) == "Instruction" {
+		size := parseSize(filesystem.Text(root, path.Join(dir, "size")))
+		if size == 0 || filesystem.Text(root, path.Join(dir, "type")) == "Instruction" {
 			continue
 		}
-		switch readString(root, path.Join(dir, "level")) {
+		switch filesystem.Text(root, path.Join(dir, "level")) {
 		case "1":
 			c.L1DataBytes = size
 		case "2":
@@ -118,18 +121,10 @@ func (c *CPU) setCaches(root fs.FS, number int) {
 		case "3":
 			c.L3Bytes = size
 		}
-		if line, err := strconv.Atoi(readString(root, path.Join(dir, "coherency_line_size"))); err == nil && line >= 16 {
+		if line, err := strconv.Atoi(filesystem.Text(root, path.Join(dir, "coherency_line_size"))); err == nil && line >= 16 {
 			c.CacheLineBytes = line
 		}
 	}
-}
-
-func readString(root fs.FS, name string) string {
-	data, err := fs.ReadFile(root, name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(data))
 }
 
 // parseSize parses sysfs sizes such as "48K" and "2M"; 0 if invalid.
@@ -146,4 +141,56 @@ func parseSize(s string) int64 {
 		return 0
 	}
 	return n * unit
+}
+
+// cpuinfo is an entry of /proc/cpuinfo.
+type cpuinfo map[string]string
+
+// readCPUInfo reads the entries of all processors, at least one.
+func readCPUInfo(root fs.FS) (list []cpuinfo, err error) {
+	data, err := fs.ReadFile(root, "proc/cpuinfo")
+	if err != nil {
+		return nil, fmt.Errorf("target: reading the processor's description: %w", err)
+	}
+	info := cpuinfo{}
+	for line := range strings.Lines(string(data)) {
+		key, value, ok := strings.Cut(line, ":")
+		if ok {
+			info[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		} else if len(info) > 0 { // an empty line ends an entry
+			list, info = append(list, info), cpuinfo{}
+		}
+	}
+	list = append(list, info)
+	// Boards append entries that describe no processor.
+	processors := slices.DeleteFunc(slices.Clone(list), func(c cpuinfo) bool { return c["processor"] == "" })
+	if len(processors) == 0 {
+		processors = list[:1]
+	}
+	return processors, nil
+}
+
+// model returns the processor model. Virtual machines hide marketing names, so the identifying numbers are included.
+func (c cpuinfo) model(archName string) string {
+	switch archName {
+	case X86:
+		name := strings.NewReplacer("(R)", "", "(TM)", "", " CPU", "").Replace(c["model name"])
+		return strings.Join(strings.Fields(name), " ") + " " + c["cpu family"] + "." + c["model"] + "." + c["stepping"]
+	case ARM, ARM32:
+		return strings.TrimSpace(c["CPU implementer"] + " " + c["CPU part"] + " r" + c["CPU variant"] + "p" + c["CPU revision"])
+	default:
+		return c["uarch"]
+	}
+}
+
+func (c cpuinfo) flags(archName string) []string {
+	switch archName {
+	case X86:
+		return strings.Fields(c["flags"])
+	case ARM, ARM32:
+		return strings.Fields(c["Features"])
+	default: // the letter v may denote a draft of the extension, so it is ignored
+		_, names, _ := strings.Cut(c["isa"], "_")
+		return strings.Split(names, "_")
+	}
 }

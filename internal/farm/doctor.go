@@ -242,12 +242,3 @@ func notShown(check, file string) Finding {
 		Remedy: "look on the host: a container or virtual machine need not show it",
 	}
 }
-
-// text returns the trimmed content of a file, or "" if it cannot be read.
-func text(root fs.FS, file string) string {
-	content, err := fs.ReadFile(root, file)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(content))
-}

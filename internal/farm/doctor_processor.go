@@ -23,7 +23,7 @@ var readableClocks = []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
 
 func clockSource(root fs.FS) Finding {
 	const check, file = "clock source", "sys/devices/system/clocksource/clocksource0/current_clocksource"
-	source := text(root, file)
+	source := filesystem.Text(root, file)
 	if source == "" {
 		return notShown(check, file)
 	}
@@ -56,11 +56,11 @@ func boost(root fs.FS) Finding {
 	const check, general, intel = "boost", "sys/devices/system/cpu/cpufreq/boost", "sys/devices/system/cpu/intel_pstate/no_turbo"
 	const cost = "the clock depends on temperature and on what other cores do, so latencies vary"
 	switch {
-	case text(root, intel) != "":
-		off := text(root, intel) == "1"
+	case filesystem.Text(root, intel) != "":
+		off := filesystem.Text(root, intel) == "1"
 		return judged(check, onOff(!off), off, cost, "for steadier, if slower, measurements: echo 1 | sudo tee /"+intel)
-	case text(root, general) != "":
-		off := text(root, general) == "0"
+	case filesystem.Text(root, general) != "":
+		off := filesystem.Text(root, general) == "0"
 		return judged(check, onOff(!off), off, cost, "for steadier, if slower, measurements: echo 0 | sudo tee /"+general)
 	}
 	return notShown(check, general)
@@ -68,7 +68,7 @@ func boost(root fs.FS) Finding {
 
 func siblings(root fs.FS) Finding {
 	const check, file = "SMT siblings", "sys/devices/system/cpu/smt/active"
-	active := text(root, file)
+	active := filesystem.Text(root, file)
 	if active == "" {
 		return notShown(check, file)
 	}
@@ -79,7 +79,7 @@ func siblings(root fs.FS) Finding {
 
 func hugePages(root fs.FS) Finding {
 	const check, file = "huge pages", "sys/kernel/mm/transparent_hugepage/enabled"
-	_, rest, found := strings.Cut(text(root, file), "[")
+	_, rest, found := strings.Cut(filesystem.Text(root, file), "[")
 	mode, _, closed := strings.Cut(rest, "]")
 	if !found || !closed {
 		return notShown(check, file)

@@ -22,6 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/runner/boards"
+	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
@@ -151,8 +152,11 @@ func (l *Local) startTracker(cfg LocalConfig, socket string) error {
 	go func() {
 		defer close(l.trackerDone)
 		err := RunTracker(l.life, TrackerConfig{
-			Records: cfg.Records, ArtifactsDir: filepath.Join(l.own.dir, "artifacts"), Listen: socket, Logger: cfg.Logger,
-			Opened: func(s records.Store) { l.store = s }, Ready: func(net.Addr, net.Addr) { close(ready) }, Failing: func(err error) { l.fail(fmt.Errorf("tracker: %w", err)) },
+			Records: cfg.Records, Listen: socket, Opened: func(s records.Store) { l.store = s }, Ready: func(net.Addr, net.Addr) { close(ready) },
+			Tracker: tracker.Config{
+				ArtifactsDir: filepath.Join(l.own.dir, "artifacts"), Logger: cfg.Logger,
+				Failing: func(err error) { l.fail(fmt.Errorf("tracker: %w", err)) },
+			},
 		})
 		l.fail(err)
 	}()

@@ -57,7 +57,7 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind StoreKind) (err er
 		return fmt.Errorf("tracker: %w", err)
 	}
 	defer members.Leave()
-	security, closer, err := cfg.Security.open(cfg.Logger)
+	security, closer, err := cfg.Security.open(cfg.Tracker.Logger)
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
@@ -69,7 +69,7 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind StoreKind) (err er
 	}
 	defer s.others.Close()
 	s.host, err = tracker.NewHost(tracker.HostConfig{
-		Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry(cfg.Build), Elsewhere: s.others.call, Spread: agent.CallShards,
+		Security: security, Shards: cfg.Shards, Logger: cfg.Tracker.Logger, Metrics: newRegistry(cfg.Build), Elsewhere: s.others.call, Spread: agent.CallShards,
 	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
@@ -136,7 +136,7 @@ func (s *shardsServed) balance(ctx context.Context, members StoreMembers, addres
 func (s *shardsServed) releaseOne() {
 	for shard := s.cfg.Shards - 1; shard >= 0; shard-- {
 		if s.host.Has(shard) {
-			s.cfg.Logger.Info("rebalancing: releasing a shard", "shard", shard)
+			s.cfg.Tracker.Logger.Info("rebalancing: releasing a shard", "shard", shard)
 			select {
 			case s.giveUp[shard] <- struct{}{}:
 			default:
@@ -148,7 +148,7 @@ func (s *shardsServed) releaseOne() {
 
 // serve serves a shard whenever this process holds it. It returns nil when ctx ends, or a permanent error.
 func (s *shardsServed) serve(ctx context.Context, shard int) error {
-	log := s.cfg.Logger.With("shard", shard)
+	log := s.cfg.Tracker.Logger.With("shard", shard)
 	pause := reopenAfter // before the next attempt
 	var away retry.RepeatedErrors
 	for ctx.Err() == nil {
@@ -163,7 +163,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			s.began.Store(true)
 			s.host.SetWaiting(nil)
 			log.Info("shard acquired")
-			s.versions.tell(s.cfg.Logger, store)
+			s.versions.tell(s.cfg.Tracker.Logger, store)
 			var served bool
 			served, err = s.serveOnce(ctx, shard, store)
 			err = errors.Join(err, store.Close())
@@ -201,7 +201,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 // reports whether it accepted calls.
 func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.Store) (served bool, err error) {
 	metrics := prometheus.NewRegistry()
-	c := s.cfg.tracker()
+	c := s.cfg.Tracker
 	c.Store, c.Security, c.Shard = store, s.security, tracker.Shard{Index: shard, Count: s.cfg.Shards}
 	c.Logger = c.Logger.With("shard", shard)
 	c.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.Itoa(shard)}, metrics)

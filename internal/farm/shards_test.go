@@ -37,7 +37,7 @@ func TestTrackerWithoutPeersKeepsItsShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shardsServed{cfg: TrackerConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler)}, host: host}
+	s := &shardsServed{cfg: TrackerConfig{Shards: shards, Tracker: tracker.Config{Logger: slog.New(slog.DiscardHandler)}}, host: host}
 	if s.others, err = newOthers(tracker.Security{}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestDamagedShardsAreRetriedWithBackoff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries := 0
-				s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: StoreKind{
+				s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Tracker: tracker.Config{Logger: slog.New(slog.DiscardHandler)}}, kind: StoreKind{
 					Shard: func(context.Context, string, StoreShard) (records.Store, error) {
 						tries++
 						return nil, c.why

@@ -32,7 +32,7 @@ func (s *single) run(ctx context.Context) (err error) {
 	for {
 		store, err := s.openStore(ctx)
 		if err == nil {
-			s.versions.tell(s.cfg.Logger, store)
+			s.versions.tell(s.cfg.Tracker.Logger, store)
 			err = s.serve(ctx, store)
 		}
 		switch {
@@ -41,10 +41,10 @@ func (s *single) run(ctx context.Context) (err error) {
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, records.ErrTakenOver):
-			s.cfg.Logger.Warn("another tracker has the database now", "error", err)
+			s.cfg.Tracker.Logger.Warn("another tracker has the database now", "error", err)
 		case isTransient(err, s.began, store == nil):
 			if s.away.Due() {
-				s.cfg.Logger.Warn("the database cannot be opened, trying again", "error", err)
+				s.cfg.Tracker.Logger.Warn("the database cannot be opened, trying again", "error", err)
 			}
 			if err := s.answer(unreachableService(err)); err != nil {
 				return err
@@ -62,7 +62,7 @@ func (s *single) openStore(ctx context.Context) (records.Store, error) {
 		return s.kind.Open(s.cfg.Store, s.cfg.Records)
 	}
 	return s.kind.StandBy(ctx, s.cfg.Store, func() error {
-		s.cfg.Logger.Info("another tracker has the database, standing by", "grpc", s.cfg.Listen, "http", s.cfg.HTTP)
+		s.cfg.Tracker.Logger.Info("another tracker has the database, standing by", "grpc", s.cfg.Listen, "http", s.cfg.HTTP)
 		if err := s.answer(nil); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (s *single) answer(away error) error {
 	}
 	own := s.cfg.Security
 	own.AuditFile, own.AuditTo = "", nil
-	security, closer, err := own.open(s.cfg.Logger)
+	security, closer, err := own.open(s.cfg.Tracker.Logger)
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
@@ -88,7 +88,7 @@ func (s *single) answer(away error) error {
 	if err != nil {
 		return errors.Join(err, closer.Close())
 	}
-	by, err := tracker.StandBy(security, s.cfg.Logger, newRegistry(s.cfg.Build), rpc, web)
+	by, err := tracker.StandBy(security, s.cfg.Tracker.Logger, newRegistry(s.cfg.Build), rpc, web)
 	if err != nil {
 		return errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
 	}
@@ -116,12 +116,12 @@ func (s *single) serve(ctx context.Context, store records.Store) (err error) {
 	if s.cfg.Opened != nil {
 		s.cfg.Opened(store)
 	}
-	security, closer, err := s.cfg.Security.open(s.cfg.Logger)
+	security, closer, err := s.cfg.Security.open(s.cfg.Tracker.Logger)
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	c := s.cfg.tracker()
+	c := s.cfg.Tracker
 	c.Store, c.Registerer, c.Security = store, newRegistry(s.cfg.Build), security
 	c.Artifacts.Opening = ctx
 	t, err := tracker.New(c)

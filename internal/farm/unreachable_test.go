@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/artifact/s3"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 // nowhere is an address with any free port.
@@ -60,9 +61,9 @@ func TestTrackerWaitsForItsObjectStore(t *testing.T) {
 	web := "unix:" + filepath.Join(dir, "web")
 	ready := make(chan struct{})
 	cfg := TrackerConfig{
-		Store: "memory", ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"), HTTP: web,
-		ObjectStore: "s3://farm?region=eu&endpoint=http://" + address, Logger: slog.New(slog.DiscardHandler),
-		Ready: func(net.Addr, net.Addr) { close(ready) },
+		Store: "memory", Listen: "unix:" + filepath.Join(dir, "sock"), HTTP: web, ObjectStore: "s3://farm?region=eu&endpoint=http://" + address,
+		Tracker: tracker.Config{ArtifactsDir: filepath.Join(dir, "artifacts"), Logger: slog.New(slog.DiscardHandler)},
+		Ready:   func(net.Addr, net.Addr) { close(ready) },
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -117,8 +118,8 @@ func TestTrackerEndsWhereItsObjectStoreRefusesIt(t *testing.T) {
 	at := bucket(t, nowhere, http.StatusForbidden)
 	dir := t.TempDir()
 	err := RunTracker(t.Context(), TrackerConfig{
-		Store: "memory", ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
-		ObjectStore: "s3://farm?region=eu&endpoint=http://" + at, Logger: slog.New(slog.DiscardHandler),
+		Store: "memory", Listen: "unix:" + filepath.Join(dir, "sock"), ObjectStore: "s3://farm?region=eu&endpoint=http://" + at,
+		Tracker: tracker.Config{ArtifactsDir: filepath.Join(dir, "artifacts"), Logger: slog.New(slog.DiscardHandler)},
 	})
 	if !errors.Is(err, artifact.ErrAway) || !s3.IsAddressError(err) || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("it ends with %v", err)

@@ -34,7 +34,7 @@ func TestTrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
 	host.Add(held, prometheus.NewRegistry())
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: StoreKind{
+		s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Tracker: tracker.Config{Logger: slog.New(slog.DiscardHandler)}}, kind: StoreKind{
 			Shard: func(context.Context, string, StoreShard) (records.Store, error) {
 				if tries++; tries == 5 {
 					host.Remove(held)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,15 @@ import (
 // pipe. Reading fails if the file is a folder.
 func OpenRegular(path string) (*os.File, error) {
 	return regular(os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0))
+}
+
+// Text returns the text of a small file, such as those of sysfs, without surrounding space; "" if it cannot be read.
+func Text(root fs.FS, name string) string {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // ReadRegularIn reads a regular file of at most limit bytes in a folder, which links must not leave.

@@ -51,8 +51,9 @@ func runShards(ctx context.Context, dir, listen, store string, shards int, clock
 	}
 	defer c.follow(log)()
 	return serving.RunTracker(ctx, serving.TrackerConfig{
-		Store: store, Shards: shards, ArtifactsDir: filepath.Join(dir, artifactsName), Listen: listen, Logger: log, Now: c.onWall, Clock: c.even,
-		Patience: serving.Patience{
+		Store: store, Shards: shards, Listen: listen,
+		Tracker: tracker.Config{
+			ArtifactsDir: filepath.Join(dir, artifactsName), Logger: log, Now: c.onWall, Clock: c.even,
 			HeartbeatInterval: heartbeatInterval, LeaseTimeout: leaseTimeout, Grace: grace, OutageWait: outageWait,
 			FirstRetry: firstRetry, MaxRetry: maxRetry, FirstCooldown: firstCooldown, MaxCooldown: maxCooldown,
 		},

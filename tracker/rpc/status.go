@@ -32,35 +32,37 @@ func (s *Services) status(err error) error {
 	return statusOf(r)
 }
 
+// refusals maps kinds of refusals to statuses; those that callers act on have a reason.
+var refusals = map[state.RefusalKind]struct {
+	code   codes.Code
+	reason string
+}{
+	state.NotFound:        {codes.NotFound, ""},
+	state.NotNow:          {codes.FailedPrecondition, ""},
+	state.Denied:          {codes.PermissionDenied, ""},
+	state.VoidSession:     {codes.NotFound, wire.ReasonVoidSession},
+	state.StaleLease:      {codes.FailedPrecondition, wire.ReasonStaleLease},
+	state.OtherHistory:    {codes.FailedPrecondition, wire.ReasonHistory},
+	state.MissingArtifact: {codes.FailedPrecondition, wire.ReasonMissingArtifact},
+	state.Overloaded:      {codes.Unavailable, wire.ReasonOverloaded},
+	state.StoreAway:       {codes.Unavailable, wire.ReasonStoreAway},
+	state.OverQuota:       {codes.ResourceExhausted, wire.ReasonQuota},
+	state.Stopping:        {codes.Unavailable, wire.ReasonStopping},
+}
+
 // statusOf converts a refusal to a gRPC status.
 func statusOf(r *state.Refusal) error {
-	switch r.Kind {
-	case state.Invalid:
+	if r.Kind == state.Invalid {
 		return invalid(r.Of, "%s", r.Text)
-	case state.NotFound:
-		return status.Error(codes.NotFound, r.Text)
-	case state.NotNow:
-		return status.Error(codes.FailedPrecondition, r.Text)
-	case state.Denied:
-		return status.Error(codes.PermissionDenied, r.Text)
-	case state.VoidSession:
-		return wire.Refuse(codes.NotFound, wire.ReasonVoidSession, "%s", r.Text)
-	case state.StaleLease:
-		return wire.Refuse(codes.FailedPrecondition, wire.ReasonStaleLease, "%s", r.Text)
-	case state.OtherHistory:
-		return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory, "%s", r.Text)
-	case state.MissingArtifact:
-		return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "%s", r.Text)
-	case state.Overloaded:
-		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%s", r.Text)
-	case state.StoreAway:
-		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%s", r.Text)
-	case state.OverQuota:
-		return wire.Refuse(codes.ResourceExhausted, wire.ReasonQuota, "%s", r.Text)
-	case state.Stopping:
-		return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "%s", r.Text)
 	}
-	return status.Error(codes.Internal, r.Text)
+	as, known := refusals[r.Kind]
+	switch {
+	case !known:
+		return status.Error(codes.Internal, r.Text)
+	case as.reason == "":
+		return status.Error(as.code, r.Text)
+	}
+	return wire.Refuse(as.code, as.reason, "%s", r.Text)
 }
 
 // invalid returns an InvalidArgument status for a field.

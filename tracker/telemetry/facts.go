@@ -1,7 +1,14 @@
 package telemetry
 
 import (
+	"context"
+	"path"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -60,3 +67,45 @@ func (m *Metrics) trial(measured *tilthv1.Measurement) {
 		m.runSeconds.Observe(measured.GetRunSeconds())
 	}
 }
+
+// Count is an interceptor that counts and times calls.
+func (m *Metrics) Count(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	began := time.Now()
+	response, err := next(ctx, req)
+	name := path.Base(info.FullMethod)
+	m.calls.WithLabelValues(name, status.Code(err).String()).Inc()
+	if info.FullMethod != tilthv1.AgentService_LeaseWork_FullMethodName {
+		m.callSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
+	}
+	return response, err
+}
+
+// RefusedCall counts a call that was refused before it reached a service.
+func (m *Metrics) RefusedCall(fullMethod string, err error) {
+	m.calls.WithLabelValues(path.Base(fullMethod), status.Code(err).String()).Inc()
+}
+
+// RefusedCaller counts a call or page refused because of the caller or its rate.
+func (m *Metrics) RefusedCaller(code codes.Code) { m.refusedCalls.WithLabelValues(code.String()).Inc() }
+
+// RefusedPeer counts a connection that was closed at once because of the limit.
+func (m *Metrics) RefusedPeer() { m.refusedPeers.Inc() }
+
+// OverBudget counts a call that was refused because its request or response exceeds the memory limit.
+func (m *Metrics) OverBudget(of string) { m.refused.WithLabelValues("load_" + of).Inc() }
+
+// Backups implements upkeep.Observer.
+func (m *Metrics) Backups(newest time.Time, sizeBytes int64, count int) {
+	m.backupMade.Set(float64(newest.Unix()))
+	m.backupSize.Set(float64(sizeBytes))
+	m.backupsKept.Set(float64(count))
+}
+
+// NoBackup implements upkeep.Observer.
+func (m *Metrics) NoBackup() { m.backupFails.Inc() }
+
+// RowsChecked implements upkeep.Observer.
+func (m *Metrics) RowsChecked(rows int) { m.rowsChecked.Add(float64(rows)) }
+
+// Checked implements upkeep.Observer.
+func (m *Metrics) Checked(at time.Time) { m.storeChecked.Set(float64(at.Unix())) }

@@ -40,7 +40,10 @@ type Metrics struct {
 	commitCalls  prometheus.Counter
 	refusedPeers prometheus.Counter
 	rowsChecked  prometheus.Counter
-	backups      *backupMetrics
+	backupMade   prometheus.Gauge
+	backupSize   prometheus.Gauge
+	backupsKept  prometheus.Gauge
+	backupFails  prometheus.Counter
 	storeChecked prometheus.Gauge
 	refusedCalls *prometheus.CounterVec
 	dropped      *prometheus.CounterVec
@@ -48,8 +51,8 @@ type Metrics struct {
 
 // New creates and registers the metrics.
 func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
-	counter := func(name, help, label string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help}, []string{label})
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help}, labels)
 	}
 	count := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help})
@@ -59,10 +62,13 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, 16),
 		})
 	}
-	kinds := func(name, help string, shortest float64) *prometheus.HistogramVec {
+	histograms := func(name, help, label string, shortest float64, buckets int) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, 20),
-		}, []string{"kind"})
+			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, buckets),
+		}, []string{label})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_" + name, Help: help})
 	}
 	m := &Metrics{
 		granted:      counter("leases_granted_total", "Leases granted, by kind of agent.", "kind"),
@@ -78,24 +84,28 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 		runSeconds:   histogram("run_seconds", "Time a candidate occupied its device.", 0.001),
 		commit:       histogram("commit_seconds", "Duration of a transaction of the records file; a transaction combines calls.", 0.0001),
 		fsync:        histogram("fsync_seconds", "Time that a transaction waits for the disk, in two fsyncs.", 0.0001),
-		calls:        newCalls(),
-		callSeconds:  newCallSeconds(),
-		queueWait:    kinds("queue_wait_seconds", "Time that work waited for a lease, by kind of agent.", 0.001),
-		leaseSeconds: kinds("lease_held_seconds", "Time that a lease was held, by kind of agent.", 0.001),
+		calls:        counter("calls_total", "Unary calls answered, by method and gRPC status.", "call", "code"),
+		callSeconds:  histograms("call_seconds", "Duration of unary calls, by method, without long polls for work.", "call", 0.0001, 16),
+		queueWait:    histograms("queue_wait_seconds", "Time that work waited for a lease, by kind of agent.", "kind", 0.001, 20),
+		leaseSeconds: histograms("lease_held_seconds", "Time that a lease was held, by kind of agent.", "kind", 0.001, 20),
 		cooldowns:    count("agent_rests_total", "Cooldowns of agents whose leases all failed."),
 		outages:      count("outages_total", "Outages: most agents stopped sending heartbeats at the same time."),
 		calibrations: count("calibrations_total", "Calibrations of devices accepted."),
 		quarantines:  count("quarantines_total", "Calibrations that put a device into quarantine or kept it there."),
 		warnings:     count("device_warnings_total", "Warnings about the only device of its class, which measures badly but still gets work."),
 		commitCalls:  count("commit_calls_total", "Calls written to the records file."),
-		backups:      newBackupMetrics(from.BackupEvery),
+		backupMade:   gauge("backup_last_success_timestamp_seconds", "Start of the last successful backup, as Unix time; 0 = none."),
+		backupSize:   gauge("backup_size_bytes", "Size of the last successful backup."),
+		backupsKept:  gauge("backup_files", "Verified backups in the folder."),
+		backupFails:  count("backup_failures_total", "Failed or damaged backups."),
 		rowsChecked:  count("store_rows_checked_total", "Rows of the records file whose checksums the scrubber verified."),
-		storeChecked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "tilth_tracker_store_checked_timestamp_seconds", Help: "End of the last complete scrub of the records file, as Unix time; 0 = none since the start.",
-		}),
+		storeChecked: gauge("store_checked_timestamp_seconds",
+			"End of the last complete scrub of the records file, as Unix time; 0 = none since the start."),
 		refusedPeers: count("connections_refused_total", "Connections closed because of the limit on connections."),
 	}
-	for _, c := range append(append(securityMetrics(from), m.backups.all()...),
+	backupInterval := gauge("backup_interval_seconds", "Interval between backups of the records file; 0 = backups are disabled.")
+	backupInterval.Set(from.BackupEvery.Seconds())
+	for _, c := range append(securityMetrics(from), backupInterval, m.backupMade, m.backupSize, m.backupsKept, m.backupFails,
 		m.granted, m.expired, m.stale, m.repeated, m.refused, m.dropped, m.trials, m.deadLetters, m.cooldowns, m.outages, m.buildSeconds, m.runSeconds,
 		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.rowsChecked, m.storeChecked, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
 		m.calibrations, m.quarantines, m.warnings, newStateCollector(from), newStoreCollector(from), newJobCollector(from), newDeviceCollector(from),

@@ -10,101 +10,72 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// stateCollector exports the figures of the state machine.
-type stateCollector struct {
-	figures                               func() state.Figures
-	streams                               func() int
-	queued, jobs, batches, agents, leases *prometheus.Desc
-	retries, silent                       *prometheus.Desc
-	ownerJobs, ownerTrials, ownerBytes    *prometheus.Desc
-	specBytes, candidateBytes             *prometheus.Desc
-	ended, endedBytes                     *prometheus.Desc
-	waits, watches                        *prometheus.Desc
-	waiting                               *prometheus.Desc
+// figures are those of the state machine, with the owners that have metrics.
+type figures struct {
+	state.Figures
+	owners []string
 }
 
-// desc describes a metric of the tracker.
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
-}
-
-func newStateCollector(from Sources) *stateCollector {
-	return &stateCollector{
-		figures:        from.State,
-		streams:        from.Streams,
-		queued:         desc("queue_depth", "Work waiting for an agent, by kind and class of agent.", "kind", "class"),
-		jobs:           desc("open_jobs", "Jobs that have not ended, by state.", "state"),
-		batches:        desc("batches", "Batches in progress, by stage.", "stage"),
-		agents:         desc("agents", "Known agents, by kind and state.", "kind", "state"),
-		leases:         desc("leases", "Current leases."),
-		retries:        desc("retries_waiting", "Failed work waiting for a retry."),
-		silent:         desc("outage_silent_agents", "Silent agents during an outage; 0 without an outage."),
-		ownerJobs:      desc("owner_jobs", "Jobs that have not ended, by owner.", "owner"),
-		ownerTrials:    desc("owner_trials", "Maximum number of trials of open jobs, by owner.", "owner"),
-		ownerBytes:     desc("owner_artifact_bytes", "Artifacts of batches that wait for a runner or are leased by one, by owner.", "owner"),
-		specBytes:      desc("spec_bytes", "Job specifications in memory."),
-		candidateBytes: desc("candidate_bytes", "Candidates in memory."),
-		ended:          desc("ended_jobs", "Retained ended jobs."),
-		endedBytes:     desc("ended_jobs_bytes", "Stored size of retained ended jobs, without records."),
-		waits:          desc("waiting_agents", "Waiting requests for work."),
-		waiting:        desc("waiting_jobs", "Jobs without progress, by reason.", "reason"),
-		watches:        desc("watch_streams", "Open event streams."),
+func newStateCollector(from Sources) prometheus.Collector {
+	snapshot := func() figures {
+		f := from.State()
+		return figures{f, greatest(f.Owners, func(u policy.Usage) int { return u.Jobs })}
 	}
+	ofOwner := func(name, help string, value func(policy.Usage) int64) metric[figures] {
+		return gauges("owner_"+name, help, []string{"owner"}, func(f figures, tell tellFunc) {
+			for _, owner := range f.owners {
+				tell(float64(value(f.Owners[owner])), owner)
+			}
+		})
+	}
+	return &collector[figures]{snapshot, []metric[figures]{
+		gauges("queue_depth", "Work waiting for an agent, by kind and class of agent.", []string{"kind", "class"}, func(f figures, tell tellFunc) {
+			for _, need := range greatest(f.Queues, func(n int) int { return n }) {
+				tell(float64(f.Queues[need]), wire.AgentKind(need.Kind), need.Class)
+			}
+		}),
+		by("open_jobs", "Jobs that have not ended, by state.", "state", wire.JobState, func(f figures) map[tilthv1.JobState]int { return f.Jobs }),
+		by("batches", "Batches in progress, by stage.", "stage", stageName, func(f figures) map[storev1.Stage]int { return f.Batches }),
+		by("waiting_jobs", "Jobs without progress, by reason.", "reason", wire.WaitReason,
+			func(f figures) map[tilthv1.WaitReason]int { return f.Reasons }),
+		gauges("agents", "Known agents, by kind and state.", []string{"kind", "state"}, func(f figures, tell tellFunc) {
+			for a, n := range f.Agents {
+				tell(float64(n), wire.AgentKind(a.Kind), wire.AgentState(a.State))
+			}
+		}),
+		ofOwner("jobs", "Jobs that have not ended, by owner.", func(u policy.Usage) int64 { return int64(u.Jobs) }),
+		ofOwner("trials", "Maximum number of trials of open jobs, by owner.", func(u policy.Usage) int64 { return int64(u.Trials) }),
+		ofOwner("artifact_bytes", "Artifacts of batches that wait for a runner or are leased by one, by owner.",
+			func(u policy.Usage) int64 { return u.ArtifactBytes }),
+		gauge("leases", "Current leases.", func(f figures) float64 { return float64(f.Leases) }),
+		gauge("retries_waiting", "Failed work waiting for a retry.", func(f figures) float64 { return float64(f.Retries) }),
+		gauge("outage_silent_agents", "Silent agents during an outage; 0 without an outage.", func(f figures) float64 { return float64(f.Silent) }),
+		gauge("spec_bytes", "Job specifications in memory.", func(f figures) float64 { return float64(f.SpecBytes) }),
+		gauge("candidate_bytes", "Candidates in memory.", func(f figures) float64 { return float64(f.CandidateBytes) }),
+		gauge("ended_jobs", "Retained ended jobs.", func(f figures) float64 { return float64(f.Ended) }),
+		gauge("ended_jobs_bytes", "Stored size of retained ended jobs, without records.", func(f figures) float64 { return float64(f.EndedBytes) }),
+		gauge("waiting_agents", "Waiting requests for work.", func(f figures) float64 { return float64(f.Waiters) }),
+		gauge("watch_streams", "Open event streams.", func(figures) float64 { return float64(from.Streams()) }),
+	}}
 }
 
-// Describe implements prometheus.Collector.
-func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.queued, s.jobs, s.batches, s.agents, s.leases, s.retries, s.silent,
-		s.ownerJobs, s.ownerTrials, s.ownerBytes, s.specBytes, s.candidateBytes, s.ended, s.endedBytes, s.waits, s.watches, s.waiting} {
-		ch <- d
-	}
+// by returns a gauge of counts by a value with a name.
+func by[K comparable](name, help, label string, nameOf func(K) string, counts func(figures) map[K]int) metric[figures] {
+	return gauges(name, help, []string{label}, func(f figures, tell tellFunc) {
+		for k, n := range counts(f) {
+			tell(float64(n), nameOf(k))
+		}
+	})
 }
 
 // maxSeries bounds the owners and classes with individual metrics; those with the most jobs or waiting work come
 // first. Clients choose the names, so their number must be bounded.
 const maxSeries = 1000
-
-// Collect implements prometheus.Collector.
-func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value int64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
-	}
-	f := s.figures()
-	gauge(s.leases, int64(f.Leases))
-	gauge(s.retries, int64(f.Retries))
-	gauge(s.specBytes, f.SpecBytes)
-	gauge(s.candidateBytes, f.CandidateBytes)
-	gauge(s.ended, int64(f.Ended))
-	gauge(s.endedBytes, f.EndedBytes)
-	gauge(s.watches, int64(s.streams()))
-	for _, owner := range greatest(f.Owners, func(u policy.Usage) int { return u.Jobs }) {
-		u := f.Owners[owner]
-		gauge(s.ownerJobs, int64(u.Jobs), owner)
-		gauge(s.ownerTrials, int64(u.Trials), owner)
-		gauge(s.ownerBytes, u.ArtifactBytes, owner)
-	}
-	gauge(s.waits, int64(f.Waiters))
-	gauge(s.silent, int64(f.Silent))
-	for _, need := range greatest(f.Queues, func(n int) int { return n }) {
-		gauge(s.queued, int64(f.Queues[need]), wire.AgentKind(need.Kind), need.Class)
-	}
-	for a, n := range f.Agents {
-		gauge(s.agents, int64(n), wire.AgentKind(a.Kind), wire.AgentState(a.State))
-	}
-	for state, n := range f.Jobs {
-		gauge(s.jobs, int64(n), wire.JobState(state))
-	}
-	for reason, n := range f.Reasons {
-		gauge(s.waiting, int64(n), wire.WaitReason(reason))
-	}
-	for stage, n := range f.Batches {
-		gauge(s.batches, int64(n), stageName(stage))
-	}
-}
 
 // greatest returns the keys with the largest values, at most maxSeries.
 func greatest[K comparable, V any](of map[K]V, size func(V) int) []K {
@@ -118,4 +89,67 @@ func greatest[K comparable, V any](of map[K]V, size func(V) int) []K {
 
 func stageName(s storev1.Stage) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STAGE_"))
+}
+
+// shownJobs bounds the jobs with individual metrics. The oldest open jobs come first.
+const shownJobs = 200
+
+// newJobCollector returns the progress of open jobs. Ended jobs have no metrics, which bounds the number of series.
+func newJobCollector(s Sources) prometheus.Collector {
+	ofJob := func(name, help string, value func(j state.JobFigures) (v float64, known bool)) metric[[]state.JobFigures] {
+		return gauges("job_"+name, help, []string{"job", "name"}, func(jobs []state.JobFigures, tell tellFunc) {
+			for _, j := range jobs {
+				if v, known := value(j); known {
+					tell(v, j.ID, j.Name)
+				}
+			}
+		})
+	}
+	return &collector[[]state.JobFigures]{func() []state.JobFigures { return s.Jobs(shownJobs) }, []metric[[]state.JobFigures]{
+		ofJob("best_seconds", "Latency of an open job's model with the best schedules so far; absent until every task has a schedule.",
+			func(j state.JobFigures) (float64, bool) { return j.BestSeconds, j.Without == 0 }),
+		ofJob("trials", "Trials recorded of an open job.",
+			func(j state.JobFigures) (float64, bool) { return float64(j.Trials), true }),
+		ofJob("tasks_without_best", "Tasks of an open job without a verified trial.",
+			func(j state.JobFigures) (float64, bool) { return float64(j.Without), true }),
+	}}
+}
+
+// shownDevices bounds the devices with individual metrics. Those with the largest drift come first.
+const shownDevices = 100
+
+// deviceFigures is the state of devices and their calibrations.
+type deviceFigures struct {
+	states   map[tilthv1.DeviceState]int
+	warned   int
+	furthest []state.DeviceFigures
+}
+
+func newDeviceCollector(s Sources) prometheus.Collector {
+	ofDevice := func(name, help string, value func(state.DeviceFigures) float64) metric[deviceFigures] {
+		return gauges("device_"+name, help, []string{"device"}, func(f deviceFigures, tell tellFunc) {
+			for _, d := range f.furthest {
+				tell(value(d), d.Name)
+			}
+		})
+	}
+	return &collector[deviceFigures]{func() (f deviceFigures) {
+		f.states, f.warned, f.furthest = s.Devices(shownDevices)
+		return f
+	}, []metric[deviceFigures]{
+		gauges("devices", "Known devices, by state.", []string{"state"}, func(f deviceFigures, tell tellFunc) {
+			for number := range tilthv1.DeviceState_name {
+				if state := tilthv1.DeviceState(number); state != tilthv1.DeviceState_DEVICE_STATE_UNSPECIFIED {
+					tell(float64(f.states[state]), wire.DeviceState(state))
+				}
+			}
+		}),
+		gauge("warned_devices", "Devices that measure badly but still get work, as the only ones of their class.",
+			func(f deviceFigures) float64 { return float64(f.warned) }),
+		ofDevice("drift_ratio",
+			"Slowdown of a device at its last calibration, relative to its reference: 0.04 is 4 %. Only of devices that drifted most.",
+			func(d state.DeviceFigures) float64 { return d.Drift }),
+		ofDevice("noise_ratio", "Standard deviation of the same calibration's samples, relative to their median.",
+			func(d state.DeviceFigures) float64 { return d.Noise }),
+	}}
 }

@@ -219,12 +219,12 @@ func (l *Log) Add(event *tilthv1.JobEvent) error {
 		ElapsedSeconds: event.GetAt().AsTime().Sub(l.tally.Started).Round(time.Microsecond).Seconds(),
 		BuildSeconds:   m.GetBuildSeconds(),
 		RunSeconds:     m.GetRunSeconds(),
-		BestSeconds:    positive(trial.GetBestSeconds()),
+		BestSeconds:    Positive(trial.GetBestSeconds()),
 
 		PredictedSeconds: trial.GetPredictedSeconds(),
 	}
 	if line.Error == "" {
-		line.LatencySeconds = positive(m.GetLatencySeconds())
+		line.LatencySeconds = Positive(m.GetLatencySeconds())
 	}
 	// The encoder writes the object and a newline in one Write. HTML escaping is off because task names
 	// contain arrows.
@@ -236,7 +236,8 @@ func (l *Log) Add(event *tilthv1.JobEvent) error {
 	return nil
 }
 
-func positive(v float64) *float64 {
+// Positive returns a number that is known if it is positive, or nil.
+func Positive(v float64) *float64 {
 	if v > 0 {
 		return &v
 	}

@@ -153,7 +153,7 @@ func (t *Tally) Summary() Summary {
 		State: wire.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
 		KnownTrials: t.KnownTrials(), Errors: t.Errors(), DeadLetters: t.DeadLetters, FarmFailures: t.FarmFailures, TimeShares: t.Spent().Shares(t.Elapsed()),
 		TrialSeconds:   t.trialSeconds(),
-		UntunedSeconds: positive(t.UntunedSeconds()), BestSeconds: positive(t.BestSeconds()), LimitSeconds: positive(t.LimitSeconds()),
+		UntunedSeconds: Positive(t.UntunedSeconds()), BestSeconds: Positive(t.BestSeconds()), LimitSeconds: Positive(t.LimitSeconds()),
 		Tasks: []TaskSummary{},
 	}
 	for i := range t.Tasks {
@@ -166,8 +166,8 @@ func (t *Task) summary() TaskSummary {
 	limit, byBytes := t.Limit()
 	return TaskSummary{
 		Task: t.Name, Weight: t.Weight, Flop: t.Flop, Trials: t.Trials, KnownTrials: t.KnownTrials, Errors: t.Errors, Messages: t.Messages,
-		UntunedSeconds: positive(t.UntunedSeconds), BestSeconds: positive(t.BestSeconds), LimitSeconds: positive(limit),
-		BestInterval: t.BestInterval(), RemeasuredFrom: positive(t.RemeasuredFrom),
+		UntunedSeconds: Positive(t.UntunedSeconds), BestSeconds: Positive(t.BestSeconds), LimitSeconds: Positive(limit),
+		BestInterval: t.BestInterval(), RemeasuredFrom: Positive(t.RemeasuredFrom),
 		LimitByBytes: byBytes, BuildSeconds: t.BuildSeconds, RunSeconds: t.RunSeconds,
 	}
 }
@@ -177,7 +177,7 @@ func (t *Tally) trialSeconds() *float64 {
 	if t.Trials() == 0 {
 		return nil
 	}
-	return positive(t.Elapsed().Seconds() / float64(t.Trials()))
+	return Positive(t.Elapsed().Seconds() / float64(t.Trials()))
 }
 
 // Spent holds the seconds spent on searching, building and measuring.

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -11,9 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -55,16 +52,6 @@ func (Backend) Present(t *target.Target) error {
 // Check implements backend.Devices.
 func (Backend) Check(*target.Target) error { return nil }
 
-// Measure implements backend.Devices.
-func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
-	return MeasureRates(ctx, tc, t, dir, launcher)
-}
-
-// Between implements backend.Devices.
-func (Backend) Between(few, many backend.Measured, t *target.Target) roofline.Rates {
-	return RatesBetween(few, many, t)
-}
-
 // Space implements backend.Backend.
 func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	return sketch.New(w, t, numerics)
@@ -79,7 +66,7 @@ func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DT
 func (Backend) Clock(*target.Target) float64 { return microarch.Clock }
 
 // Features implements backend.Backend.
-func (Backend) Features() backend.Features { return featureSet{} }
+func (Backend) Features() backend.Features { return cost.Features{} }
 
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
@@ -140,23 +127,4 @@ func (Backend) Device(*target.Target) *backend.Device { return nil }
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
 	return backend.Runtime{Sources: cruntime.ModelSources(), Headers: cruntime.ModelHeaders(), Interface: cruntime.Interface()}
-}
-
-// featureSet implements backend.Features.
-type featureSet struct{}
-
-// Set implements backend.Features.
-func (featureSet) Set() *costfeatures.Set { return cost.FeatureSet }
-
-// Describe implements backend.Features.
-func (featureSet) Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row {
-	return cost.Describe(s, t, cycles)
-}
-
-// Prior implements backend.Features.
-func (featureSet) Prior(t *target.Target) string { return cost.PriorModel(t) }
-
-// Code implements backend.Features.
-func (featureSet) Code(s *schedule.Schedule, t *target.Target) float64 {
-	return cost.DescribeCode(s, t)
 }

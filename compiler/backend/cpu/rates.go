@@ -17,10 +17,10 @@ import (
 //go:embed src/machine.c
 var source string
 
-// MeasureRates times multiply-adds in registers and reads from each level of memory on as many threads as the target
-// has. It takes about half a second and builds in dir, which must exist. The result is valid only if nothing else
-// computes on the machine. launcher is an optional prefix of the command.
-func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
+// Measure implements backend.Devices. It times multiply-adds in registers and reads from each level of memory on as
+// many threads as the target has. It takes about half a second and builds in dir, which must exist. The result is
+// valid only if nothing else computes on the machine. launcher is an optional prefix of the command.
+func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
 	path := filepath.Join(dir, "machine")
 	if err := tc.Build(ctx, build(t), path); err != nil {
 		return roofline.Rates{}, err
@@ -67,9 +67,9 @@ func build(t *target.Target) toolchain.Build {
 		Flags: []string{fmt.Sprintf("-DVECTOR_BYTES=%d", t.CPU.VectorBytes)}}
 }
 
-// RatesBetween estimates the rates of a target from those of the same machine with fewer and with more threads.
-// Arithmetic and caches scale with threads, but a few threads may saturate the memory.
-func RatesBetween(few, many backend.Measured, t *target.Target) roofline.Rates {
+// Between implements backend.Devices. It estimates the rates of a target from those of the same machine with fewer and
+// with more threads. Arithmetic and caches scale with threads, but a few threads may saturate the memory.
+func (Backend) Between(few, many backend.Measured, t *target.Target) roofline.Rates {
 	fewThreads, manyThreads := few.Target.CPU.Threads, many.Target.CPU.Threads
 	if manyThreads <= fewThreads || len(few.Rates.Stores) != len(many.Rates.Stores) {
 		return many.Rates

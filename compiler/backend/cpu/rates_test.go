@@ -19,7 +19,7 @@ func TestThisMachineHasRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rates, err := MeasureRates(t.Context(), tc, machine, t.TempDir(), nil)
+	rates, err := Backend{}.Measure(t.Context(), tc, machine, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +63,10 @@ func TestRatesBetweenThoseMeasured(t *testing.T) {
 		return backend.Measured{Target: machine.WithThreads(threads), Rates: r}
 	}
 	one, eight := rates(10, 100, 20), rates(66, 730, 50)
-	if got, want := RatesBetween(on(1, one), on(8, eight), machine).String(), rates(26, 280, 50).String(); got != want {
+	if got, want := (Backend{}).Between(on(1, one), on(8, eight), machine).String(), rates(26, 280, 50).String(); got != want {
 		t.Errorf("on 3 threads: %s, want %s", got, want)
 	}
-	if got := RatesBetween(on(1, one), on(1, one), machine).String(); got != one.String() {
+	if got := (Backend{}).Between(on(1, one), on(1, one), machine).String(); got != one.String() {
 		t.Errorf("with one measurement: %s", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/farm"
+	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
@@ -53,10 +54,12 @@ func ServeTracker(ctx context.Context, in io.Reader, out io.Writer) error {
 		cancel()
 	}()
 	return farm.RunTracker(ctx, farm.TrackerConfig{
-		Store: o.Store, Shards: o.Shards, Records: filepath.Join(o.Dir, recordsName), ArtifactsDir: filepath.Join(o.Dir, artifactsName),
+		Store: o.Store, Shards: o.Shards, Records: filepath.Join(o.Dir, recordsName),
 		Listen: o.Listen, HTTP: o.HTTP, Security: farm.Security{Limits: connlimit.Limits{Connections: maxConnections, PerHost: maxConnections}},
-		Keep:   policy.Retention{Jobs: -1, Age: -1}, // dropped jobs would look like lost ones
-		Logger: slog.New(slog.DiscardHandler),
+		Tracker: tracker.Config{
+			ArtifactsDir: filepath.Join(o.Dir, artifactsName), Logger: slog.New(slog.DiscardHandler),
+			Keep: policy.Retention{Jobs: -1, Age: -1}, // dropped jobs would look like lost ones
+		},
 		Ready: func(rpc, web net.Addr) {
 			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // a parent that fails to read it stops the process
 		},

@@ -23,6 +23,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+var features cost.Features
+
 func describeTarget(t testing.TB, name string, threads int) *target.Target {
 	t.Helper()
 	m, err := target.Parse(name, threads)
@@ -78,23 +80,23 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 		on := targets[rng.IntN(len(targets))]
 		sp := sketch.New(w, on, schedule.Default)
 		s, estimate := scheduled(t, sp, rng)
-		row := cost.Describe(s, on, estimate).Values
-		if len(row) != len(cost.FeatureSet.Columns) {
-			t.Fatalf("%d features for %d names", len(row), len(cost.FeatureSet.Columns))
+		row := features.Describe(s, on, estimate).Values
+		if len(row) != len(features.Set().Columns) {
+			t.Fatalf("%d features for %d names", len(row), len(features.Set().Columns))
 		}
 		for k, v := range row {
 			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-				t.Fatalf("%s is %v\n%s\n%s", cost.FeatureSet.Columns[k], v, w.Text(), s.Trace())
+				t.Fatalf("%s is %v\n%s\n%s", features.Set().Columns[k], v, w.Text(), s.Trace())
 			}
 		}
 		again, err := schedule.Replay(w, s.Trace())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other := cost.Describe(again, on, estimate).Values; !slices.Equal(row, other) {
+		if other := features.Describe(again, on, estimate).Values; !slices.Equal(row, other) {
 			t.Fatalf("features of the same schedule differ\n%s\n%s", w.Text(), s.Trace())
 		}
-		cost.Describe(s, on, math.NaN())
+		features.Describe(s, on, math.NaN())
 	}
 	t.Run("models", func(t *testing.T) {
 		for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small", "squeezenet-v1.1"} {
@@ -129,18 +131,18 @@ func TestEveryFeatureIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range cost.FeatureSet.Columns {
+	for _, name := range features.Set().Columns {
 		if !slices.Contains(documented, name) {
 			t.Errorf("docs/features.md does not describe %s", name)
 		}
 	}
 	for _, name := range documented {
-		if !slices.Contains(cost.FeatureSet.Columns, name) {
+		if !slices.Contains(features.Set().Columns, name) {
 			t.Errorf("docs/features.md describes %s, which is not a feature", name)
 		}
 	}
-	if !strings.Contains(string(text), cost.FeatureSet.Name) {
-		t.Errorf("docs/features.md does not say that it describes %s", cost.FeatureSet.Name)
+	if !strings.Contains(string(text), features.Set().Name) {
+		t.Errorf("docs/features.md does not say that it describes %s", features.Set().Name)
 	}
 }
 
@@ -157,7 +159,7 @@ func BenchmarkCandidate(b *testing.B) {
 			b.Run(fmt.Sprint(name, k, len(s.Stages)), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					cost.Describe(s, on, estimate)
+					features.Describe(s, on, estimate)
 				}
 			})
 		}
