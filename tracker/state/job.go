@@ -53,6 +53,9 @@ func (j *job) held() *hold     { return &j.hold }
 func (j *job) size() int       { return 1 }
 
 func (j *job) class() class {
+	if j.makesPackage() {
+		return class{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: j.spec.GetTarget().GetToolchain(), runs: true}
+	}
 	if j.runs() {
 		return class{
 			kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass(), runs: true, device: j.spec.GetRun().GetDevice(),

@@ -20,7 +20,9 @@ var (
 )
 
 // reads reports whether the job's model has yet to be read, so that its tasks are unknown.
-func (j *job) reads() bool { return j.spec.GetModel() != nil && len(j.spec.GetTasks()) == 0 }
+func (j *job) reads() bool {
+	return j.spec.GetModel() != nil && len(j.spec.GetTasks()) == 0 && !j.runs()
+}
 
 // searches reports whether the job needs a tuner to search.
 func (j *job) searches() bool { return !j.runs() && !j.reads() }
