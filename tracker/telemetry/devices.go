@@ -11,45 +11,40 @@ import (
 // shownDevices bounds the devices with individual metrics. Those with the largest drift come first.
 const shownDevices = 100
 
-// deviceCollector exports the state of devices and their calibrations.
-type deviceCollector struct {
-	devices               func(limit int) (map[tilthv1.DeviceState]int, int, []state.DeviceFigures)
-	states, drifts, noise *prometheus.Desc
-	warned                *prometheus.Desc
+// deviceFigures are the results of Sources.Devices.
+type deviceFigures struct {
+	states   map[tilthv1.DeviceState]int
+	warned   int
+	furthest []state.DeviceFigures
 }
 
-func newDeviceCollector(s Sources) *deviceCollector {
-	return &deviceCollector{
-		devices: s.Devices,
-		states:  desc("devices", "Known devices, by state.", "state"),
-		warned:  desc("warned_devices", "Devices that measure badly but still get work, as the only ones of their class."),
-		drifts: desc("device_drift_ratio",
-			"Slowdown of a device at its last calibration, relative to its reference: 0.04 is 4 %. Only of devices that drifted most.", "device"),
-		noise: desc("device_noise_ratio", "Standard deviation of the same calibration's samples, relative to their median.", "device"),
+// newDeviceCollector returns the collector of the states of devices and their calibrations.
+func newDeviceCollector(from Sources) prometheus.Collector {
+	type F = deviceFigures
+	byDevice := func(name, help string, value func(state.DeviceFigures) float64) family[F] {
+		return gauges(name, help, []string{"device"}, func(f F, emit func(float64, ...string)) {
+			for _, d := range f.furthest {
+				emit(value(d), d.Name)
+			}
+		})
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *deviceCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.states, c.warned, c.drifts, c.noise} {
-		ch <- d
+	read := func() (f F) {
+		f.states, f.warned, f.furthest = from.Devices(shownDevices)
+		return f
 	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *deviceCollector) Collect(ch chan<- prometheus.Metric) {
-	states, warned, furthest := c.devices(shownDevices)
-	ch <- prometheus.MustNewConstMetric(c.warned, prometheus.GaugeValue, float64(warned))
-	gauge := func(d *prometheus.Desc, value float64, label string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, label)
-	}
-	for number := range tilthv1.DeviceState_name {
-		if state := tilthv1.DeviceState(number); state != tilthv1.DeviceState_DEVICE_STATE_UNSPECIFIED {
-			gauge(c.states, float64(states[state]), wire.DeviceState(state))
-		}
-	}
-	for _, d := range furthest {
-		gauge(c.drifts, d.Drift, d.Name)
-		gauge(c.noise, d.Noise, d.Name)
-	}
+	return &collector[F]{read, []family[F]{
+		gauges("devices", "Known devices, by state.", []string{"state"}, func(f F, emit func(float64, ...string)) {
+			for number := range tilthv1.DeviceState_name {
+				if state := tilthv1.DeviceState(number); state != tilthv1.DeviceState_DEVICE_STATE_UNSPECIFIED {
+					emit(float64(f.states[state]), wire.DeviceState(state))
+				}
+			}
+		}),
+		gauge("warned_devices", "Devices that measure badly but still get work, as the only ones of their class.", func(f F) float64 { return float64(f.warned) }),
+		byDevice("device_drift_ratio",
+			"Slowdown of a device at its last calibration, relative to its reference: 0.04 is 4 %. Only of devices that drifted most.",
+			func(d state.DeviceFigures) float64 { return d.Drift }),
+		byDevice("device_noise_ratio", "Standard deviation of the same calibration's samples, relative to their median.",
+			func(d state.DeviceFigures) float64 { return d.Noise }),
+	}}
 }

@@ -9,41 +9,24 @@ import (
 // shownJobs bounds the jobs with individual metrics. The oldest open jobs come first.
 const shownJobs = 200
 
-// jobCollector exports the progress of open jobs. Ended jobs have no metrics, which bounds the number of series.
-type jobCollector struct {
-	jobs               func(limit int) []state.JobFigures
-	best, trials, left *prometheus.Desc
-}
-
-func newJobCollector(s Sources) *jobCollector {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("tilth_tracker_job_"+name, help, []string{"job", "name"}, nil)
+// newJobCollector returns the collector of the progress of open jobs. Ended jobs have no metrics, which bounds the
+// number of series.
+func newJobCollector(from Sources) prometheus.Collector {
+	type F = []state.JobFigures
+	byJob := func(name, help string, value func(state.JobFigures) (float64, bool)) family[F] {
+		return gauges("job_"+name, help, []string{"job", "name"}, func(jobs F, emit func(float64, ...string)) {
+			for _, j := range jobs {
+				if n, known := value(j); known {
+					emit(n, j.ID, j.Name)
+				}
+			}
+		})
 	}
-	return &jobCollector{
-		jobs:   s.Jobs,
-		best:   desc("best_seconds", "Latency of an open job's model with the best schedules so far; absent until every task has a schedule."),
-		trials: desc("trials", "Trials recorded of an open job."),
-		left:   desc("tasks_without_best", "Tasks of an open job without a verified trial."),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *jobCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.best, c.trials, c.left} {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *jobCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, s := range c.jobs(shownJobs) {
-		gauge := func(d *prometheus.Desc, value float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, s.ID, s.Name)
-		}
-		gauge(c.trials, float64(s.Trials))
-		gauge(c.left, float64(s.Without))
-		if s.Without == 0 {
-			gauge(c.best, s.BestSeconds)
-		}
-	}
+	return &collector[F]{func() F { return from.Jobs(shownJobs) }, []family[F]{
+		byJob("best_seconds", "Latency of an open job's model with the best schedules so far; absent until every task has a schedule.",
+			func(j state.JobFigures) (float64, bool) { return j.BestSeconds, j.Without == 0 }),
+		byJob("trials", "Trials recorded of an open job.", func(j state.JobFigures) (float64, bool) { return float64(j.Trials), true }),
+		byJob("tasks_without_best", "Tasks of an open job without a verified trial.",
+			func(j state.JobFigures) (float64, bool) { return float64(j.Without), true }),
+	}}
 }

@@ -4,45 +4,46 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tilth-dev/tilth/internal/artifact"
 )
 
-// storeCollector exports what the tracker has on disk.
-type storeCollector struct {
-	from                            Sources
-	size, reusable, artifacts, free *prometheus.Desc
-	damaged                         *prometheus.Desc // rows of the records file
-	away, artifactsAway             *prometheus.Desc // the database, and the object store
-	// Of the artifact store.
-	files, uploads, unfinished, dropped, refused, checked, unchecked *prometheus.Desc
-}
-
-func newStoreCollector(from Sources) *storeCollector {
-	return &storeCollector{
-		from:          from,
-		size:          desc("store_size_bytes", "Size of the records file."),
-		reusable:      desc("store_reusable_bytes", "Free pages within the records file."),
-		damaged:       desc("store_damaged_rows_total", "Damaged rows found in the records file."),
-		away:          desc("store_away", "1 if the database server is unavailable."),
-		artifactsAway: desc("artifacts_away", "1 if the object store of artifacts is unavailable."),
-		artifacts:     desc("artifacts_size_bytes", "Size of artifacts, including unfinished uploads."),
-		files:         desc("artifacts_files", "Stored artifacts."),
-		uploads:       desc("artifacts_uploads", "Unfinished uploads, in progress or interrupted."),
-		unfinished:    desc("artifacts_unfinished_bytes", "Size of unfinished uploads."),
-		dropped:       desc("artifacts_dropped_total", "Artifacts and parts of uploads that were dropped, by reason.", "reason"),
-		refused:       desc("artifacts_refused_total", "Uploads refused for lack of space or by the limit of their identity, by reason.", "reason"),
-		checked:       desc("artifacts_checked_bytes_total", "Size of artifacts whose digests were verified."),
-		unchecked:     desc("artifacts_unchecked_seconds", "Time since the oldest verification of an artifact."),
-		free:          desc("disk_free_bytes", "Free disk space of the records file or of the artifacts, whichever is less."),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		s.size, s.reusable, s.damaged, s.away, s.artifactsAway, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
-	} {
-		ch <- d
-	}
+// newStoreCollector returns the collector of what the tracker has on disk.
+func newStoreCollector(from Sources) prometheus.Collector {
+	type F = artifact.Stats
+	type emitter = func(value float64, labels ...string)
+	same := func(reason string) string { return reason }
+	return &collector[F]{from.Artifacts, []family[F]{
+		gauge("store_size_bytes", "Size of the records file.", func(F) float64 { return float64(from.Store.SizeBytes()) }),
+		gauges("store_reusable_bytes", "Free pages within the records file.", nil, func(_ F, emit emitter) {
+			if from.File != nil {
+				emit(float64(from.File.FreeBytes()))
+			}
+		}),
+		counters("store_damaged_rows_total", "Damaged rows found in the records file.", nil, func(_ F, emit emitter) {
+			if from.File != nil {
+				emit(float64(from.File.Damaged()))
+			}
+		}),
+		gauge("store_away", "1 if the database server is unavailable.",
+			func(F) float64 { return flag(from.Remote != nil && from.Remote.Unavailable() != nil) }),
+		gauge("artifacts_away", "1 if the object store of artifacts is unavailable.", func(f F) float64 { return flag(f.Away) }),
+		gauge("artifacts_size_bytes", "Size of artifacts, including unfinished uploads.", func(f F) float64 { return float64(f.UsedBytes) }),
+		gauge("artifacts_files", "Stored artifacts.", func(f F) float64 { return float64(f.Files) }),
+		gauge("artifacts_uploads", "Unfinished uploads, in progress or interrupted.", func(f F) float64 { return float64(f.Uploads) }),
+		gauge("artifacts_unfinished_bytes", "Size of unfinished uploads.", func(f F) float64 { return float64(f.UnfinishedBytes) }),
+		counters("artifacts_dropped_total", "Artifacts and parts of uploads that were dropped, by reason.", []string{"reason"}, each(func(f F) map[string]int64 { return f.Dropped }, same)),
+		counters("artifacts_refused_total", "Uploads refused for lack of space or by the limit of their identity, by reason.", []string{"reason"},
+			each(func(f F) map[string]int64 { return f.Refused }, same)),
+		counters("artifacts_checked_bytes_total", "Size of artifacts whose digests were verified.", nil, func(f F, emit emitter) { emit(float64(f.CheckedBytes)) }),
+		gauge("artifacts_unchecked_seconds", "Time since the oldest verification of an artifact.",
+			func(f F) float64 { return max(time.Since(f.OldestCheck), 0).Seconds() }),
+		gauges("disk_free_bytes", "Free disk space of the records file or of the artifacts, whichever is less; absent if unknown.", nil, func(_ F, emit emitter) {
+			if free, err := from.FreeBytes(); err == nil {
+				emit(float64(free))
+			}
+		}),
+	}}
 }
 
 // flag converts a boolean to a gauge value.
@@ -51,38 +52,4 @@ func flag(is bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// Collect implements prometheus.Collector.
-func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
-	tell := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
-	}
-	tell(s.size, prometheus.GaugeValue, float64(s.from.Store.SizeBytes()))
-	if file := s.from.File; file != nil {
-		tell(s.reusable, prometheus.GaugeValue, float64(file.FreeBytes()))
-		tell(s.damaged, prometheus.CounterValue, float64(file.Damaged()))
-	}
-	remote := s.from.Remote
-	tell(s.away, prometheus.GaugeValue, flag(remote != nil && remote.Unavailable() != nil))
-	stats := s.from.Artifacts()
-	tell(s.artifactsAway, prometheus.GaugeValue, flag(stats.Away))
-	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))
-	tell(s.files, prometheus.GaugeValue, float64(stats.Files))
-	tell(s.uploads, prometheus.GaugeValue, float64(stats.Uploads))
-	tell(s.unfinished, prometheus.GaugeValue, float64(stats.UnfinishedBytes))
-	tell(s.checked, prometheus.CounterValue, float64(stats.CheckedBytes))
-	tell(s.unchecked, prometheus.GaugeValue, max(time.Since(stats.OldestCheck), 0).Seconds())
-	for why, n := range stats.Dropped {
-		tell(s.dropped, prometheus.CounterValue, float64(n), why)
-	}
-	for why, n := range stats.Refused {
-		tell(s.refused, prometheus.CounterValue, float64(n), why)
-	}
-	free, err := s.from.FreeBytes()
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(s.free, err)
-		return
-	}
-	tell(s.free, prometheus.GaugeValue, float64(free))
 }
