@@ -1,6 +1,7 @@
 package tracker_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/tilth-dev/tilth/internal/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
@@ -157,10 +159,29 @@ func TestPackageOfSeveralModelsOrOfALostOneIsRefused(t *testing.T) {
 		t.Error("a damaged model is served")
 	}
 	_, err = f.jobs.MakePackage(t.Context(), &tilthv1.MakePackageRequest{JobId: lost})
-	wantCode(t, "a lost model", err, codes.FailedPrecondition, digest)
+	wantCode(t, "a lost model", err, codes.FailedPrecondition, "the model of job "+lost+" is no longer stored: upload artifact "+digest)
 	f.upload("model")
 	f.makePackage(lost)
 	wantCode(t, "a job beyond the quota", f.trySubmit("more", f.modelSpec()), codes.ResourceExhausted, "")
+}
+
+// TestModelOutlivesTheSearchForItsPackage fills a small store while the job is tuned.
+func TestModelOutlivesTheSearchForItsPackage(t *testing.T) {
+	const sizeBytes, roomBytes = 10_000, 24 << 10
+	f := newFarm(t, tracker.Config{Artifacts: artifact.Options{CapBytes: 4 * roomBytes}})
+	id := f.submit("r", f.modelSpec()).GetId()
+	f.builder()
+	f.runner()
+	session := f.reader("reader")
+	f.reportModel(was(f.mustLease(session).GetLease(), "conv"))
+	search := f.mustLease(session).GetLease()
+	for n := range 8 {
+		f.propose(search, uint64(n), 0, fmt.Sprint("candidate ", n))
+		must[*tilthv1.ArtifactRef](t)(f.uploadBytes(t.Context(), fmt.Sprintf("object %d %s", n, strings.Repeat(".", sizeBytes))))
+	}
+	must[*tilthv1.FinishJobResponse](t)(f.search.FinishJob(t.Context(), &tilthv1.FinishJobRequest{Lease: search, State: tilthv1.JobState_JOB_STATE_DONE}))
+	must[*tilthv1.ArtifactRef](t)(f.uploadBytes(t.Context(), strings.Repeat(".", sizeBytes)))
+	f.makePackage(id)
 }
 
 // TestPackageIsMadeByWhoOwnsTheJob checks roles, forms and the audit log.

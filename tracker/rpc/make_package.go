@@ -27,17 +27,38 @@ func (s *Services) MakePackage(ctx context.Context, req *tilthv1.MakePackageRequ
 	if err != nil {
 		return nil, err
 	}
-	if last != "" {
-		made, err := s.coordinator.Store().Job(last)
-		if err == nil && s.isUseful(made) {
-			return &tilthv1.MakePackageResponse{Job: made}, nil
-		}
-		if err != nil && !errors.Is(err, records.ErrNotFound) {
-			return nil, StoreError(err)
+	made, err := s.usablePackage(ctx, last)
+	if made != nil || err != nil {
+		return &tilthv1.MakePackageResponse{Job: made}, err
+	}
+	model := tuned.GetSpec().GetModel().GetFile().GetDigest()
+	if stored, err := s.coordinator.Artifacts().Confirm(ctx, model); !stored {
+		return nil, cmp.Or(s.status(err), wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact,
+			"the model of job %s is no longer stored: upload artifact %s again, or submit the job again, which reuses its measurements", tuned.GetId(), model))
+	}
+	made, err = s.submit(ctx, packageRequest(cmp.Or(last, tuned.GetId())), packageSpec(tuned))
+	return &tilthv1.MakePackageResponse{Job: made}, err
+}
+
+// usablePackage returns a job that may yet make its package, or whose package is still stored; otherwise nil.
+func (s *Services) usablePackage(ctx context.Context, id string) (made *tilthv1.Job, err error) {
+	if id == "" {
+		return nil, nil
+	}
+	made, err = s.coordinator.Store().Job(id)
+	if err != nil && !errors.Is(err, records.ErrNotFound) {
+		return nil, StoreError(err)
+	}
+	usable := err == nil && !records.Final(made.GetState())
+	if file := made.GetResult().GetOutputs(); file != nil {
+		if usable, err = s.coordinator.Artifacts().Confirm(ctx, file.GetDigest()); err != nil {
+			return nil, s.status(err)
 		}
 	}
-	made, err := s.submit(ctx, packageRequest(cmp.Or(last, tuned.GetId())), packageSpec(tuned))
-	return &tilthv1.MakePackageResponse{Job: made}, err
+	if !usable {
+		return nil, nil
+	}
+	return made, nil
 }
 
 // packageRequest returns the id of the request for the first package of a job, or for the one after a job that failed
@@ -59,12 +80,6 @@ func (s *Services) packageJob(j *tilthv1.Job) (last string, err error) {
 		}
 		last = next
 	}
-}
-
-// isUseful reports whether a job has made a package that is still stored, or may yet make one.
-func (s *Services) isUseful(made *tilthv1.Job) bool {
-	complete, _ := s.coordinator.Artifacts().Stat(made.GetResult().GetOutputs().GetDigest())
-	return complete || !records.Final(made.GetState())
 }
 
 // packageSpec returns the job that makes a package of a tuned job. The package has all tasks of the model, also those

@@ -141,6 +141,7 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	c.release(j)
 	c.leaveQueues(j)
 	c.artifacts.Unpin(j.needs()...)
+	c.useModel(j)
 	c.setState(j, s, reason)
 	c.dropJob(j)
 	c.archived(j)

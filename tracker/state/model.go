@@ -94,6 +94,14 @@ func (c *Change) leaseModel(j *job) *tilthv1.LeaseWorkResponse {
 	}}}
 }
 
+// useModel marks the model of a job as used. Other artifacts are then evicted first, which keeps it for a package.
+func (c *Change) useModel(j *job) {
+	if file := j.spec.GetModel().GetFile(); file != nil {
+		c.artifacts.Pin(file.GetDigest())
+		c.artifacts.Unpin(file.GetDigest())
+	}
+}
+
 // Reading is a tuner's report about a model. Creating it does the expensive work before the machine is locked.
 type Reading struct {
 	lease *tilthv1.LeaseToken

@@ -34,6 +34,7 @@ func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	c.addBatch(b)
 	c.move(b)
 	c.enqueue(b, false)
+	c.useModel(j)
 	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
 }
 
