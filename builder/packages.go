@@ -15,7 +15,7 @@ import (
 
 // Packages configures a builder that makes packages.
 type Packages struct {
-	// Make compiles the model of a job into the file output. failure is why no builder can.
+	// Make compiles the model of a job into the file output. failure is the reason if any builder would fail.
 	Make func(ctx context.Context, job *tilthv1.Job, t *target.Target, tc *toolchain.Toolchain, output string) (failure string, err error)
 	// Report reports the result of a lease and retries transient errors.
 	Report func(context.Context, *tilthv1.ReportRunRequest) error

@@ -37,14 +37,12 @@ func (b *base) packageMaker(ctx context.Context, cfg BuilderConfig, box *sandbox
 		return nil, err
 	}
 	b.spec.Capabilities = append(b.spec.Capabilities, wire.RunsPackages)
-	m := &packageMaker{
-		modelReader: reader, records: tilthv1.NewRecordServiceClient(b.conn), lock: lock, BuilderConfig: cfg,
-	}
+	m := &packageMaker{reader, tilthv1.NewRecordServiceClient(b.conn), lock, cfg}
 	return &builder.Packages{Make: m.make, Report: reporter(cfg.Logger, "ReportRun", tilthv1.NewRunServiceClient(b.conn).ReportRun)}, nil
 }
 
-// make implements builder.Packages.Make. It reads the model in this process only after a sandboxed one could, within
-// its limits of memory and time.
+// make implements builder.Packages.Make. It reads the model in this process only after a sandboxed process has read it
+// within its limits of memory and time.
 func (m *packageMaker) make(ctx context.Context, job *tilthv1.Job, t *target.Target, tc *toolchain.Toolchain, output string) (failure string, err error) {
 	spec := job.GetSpec()
 	path, release, err := m.artifacts.Download(ctx, spec.GetModel().GetFile())

@@ -90,7 +90,7 @@ func ModelFiles(m *tilthv1.ModelSpec) []*tilthv1.ArtifactRef {
 	return files
 }
 
-// NoPackage returns why no package can be made of a job, as a predicate of it, or "".
+// NoPackage returns why no package can be made of a job, phrased to follow the job's id, or "".
 func NoPackage(j *tilthv1.Job) string {
 	switch spec := j.GetSpec(); {
 	case j.GetEndedAt() == nil:

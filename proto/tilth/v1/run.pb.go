@@ -46,7 +46,8 @@ type RunSpec struct {
 	// The job belongs to its client: it is cancelled when no stream of WatchJob with attached has begun for some seconds.
 	// The client begins one each second.
 	Attached bool `protobuf:"varint,9,opt,name=attached,proto3" json:"attached,omitempty"`
-	// The job whose model a builder compiles. Set by MakePackage, and without packages to run.
+	// ID of the job whose model a builder compiles into a package; there are then no packages to run. Only MakePackage
+	// sets it.
 	PackageOf     string `protobuf:"bytes,10,opt,name=package_of,json=packageOf,proto3" json:"package_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -213,7 +214,7 @@ type RunResult struct {
 	Device string `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
 	// One per package of the spec, in order.
 	Packages []*PackageResult `protobuf:"bytes,2,rep,name=packages,proto3" json:"packages,omitempty"`
-	// Archive of numpy arrays by the names of the model's outputs; absent unless requested. Or the package that was made.
+	// Archive of numpy arrays by the names of the model's outputs; absent unless requested. With package_of: the package.
 	Outputs       *ArtifactRef `protobuf:"bytes,3,opt,name=outputs,proto3" json:"outputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
