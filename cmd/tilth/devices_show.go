@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -269,10 +268,7 @@ func outage(ctx context.Context, tracker *client.Client) (*outageView, error) {
 	if o == nil {
 		return nil, err
 	}
-	return &outageView{
-		Since: o.GetSince().AsTime().Format(time.RFC3339), Until: o.GetUntil().AsTime().Format(time.RFC3339),
-		Silent: int(o.GetSilent()), Agents: int(o.GetAgents()),
-	}, nil
+	return &outageView{Since: instant(o.GetSince()), Until: instant(o.GetUntil()), Silent: int(o.GetSilent()), Agents: int(o.GetAgents())}, nil
 }
 
 // text describes the outage, or returns "".

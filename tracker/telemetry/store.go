@@ -13,18 +13,17 @@ func newStoreCollector(from Sources) prometheus.Collector {
 	type F = artifact.Stats
 	type emitter = func(value float64, labels ...string)
 	same := func(reason string) string { return reason }
+	ofFile := func(value func(File) float64) func(F, emitter) {
+		return func(_ F, emit emitter) {
+			if from.File != nil {
+				emit(value(from.File))
+			}
+		}
+	}
 	return &collector[F]{from.Artifacts, []family[F]{
 		gauge("store_size_bytes", "Size of the records file.", func(F) float64 { return float64(from.Store.SizeBytes()) }),
-		gauges("store_reusable_bytes", "Free pages within the records file.", nil, func(_ F, emit emitter) {
-			if from.File != nil {
-				emit(float64(from.File.FreeBytes()))
-			}
-		}),
-		counters("store_damaged_rows_total", "Damaged rows found in the records file.", nil, func(_ F, emit emitter) {
-			if from.File != nil {
-				emit(float64(from.File.Damaged()))
-			}
-		}),
+		gauges("store_reusable_bytes", "Free pages within the records file.", nil, ofFile(func(f File) float64 { return float64(f.FreeBytes()) })),
+		counters("store_damaged_rows_total", "Damaged rows found in the records file.", nil, ofFile(func(f File) float64 { return float64(f.Damaged()) })),
 		gauge("store_away", "1 if the database server is unavailable.",
 			func(F) float64 { return flag(from.Remote != nil && from.Remote.Unavailable() != nil) }),
 		gauge("artifacts_away", "1 if the object store of artifacts is unavailable.", func(f F) float64 { return flag(f.Away) }),
