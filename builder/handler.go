@@ -27,20 +27,25 @@ type Config struct {
 	Report func(context.Context, *tilthv1.ReportBuildRequest) error
 	// Lock, if set, is held while compiling, so that nothing is timed on this machine meanwhile.
 	Lock func(context.Context) (release func(), err error)
+	// Packages, if set, enables making packages.
+	Packages *Packages
 	// Scratch is the folder for temporary files.
 	Scratch string
 	Logger  *slog.Logger
 }
 
-// Handler does the work of the builder agent: one leased batch per call.
+// Handler does the work of the builder agent: one leased batch or package per call.
 type Handler struct{ Config }
 
 // NewHandler returns a handler with the given configuration.
 func NewHandler(config Config) *Handler { return &Handler{config} }
 
-// Handle builds the batch of a lease and reports it. It returns an error if reporting failed or ctx ended.
-// The lease is then still open.
+// Handle builds the batch of a lease, or makes its package, and reports it. It returns an error if reporting failed or
+// ctx ended. The lease is then still open.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	if run := work.GetRun(); run != nil {
+		return h.makePackage(ctx, work.GetLease(), run.GetJob())
+	}
 	batch := work.GetBuild()
 	if batch == nil {
 		return errors.New("builder: the lease is not for building")

@@ -57,7 +57,7 @@ func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.J
 		return nil, err
 	}
 	started(job)
-	return c.awaitRun(ctx, job, r.Waits)
+	return c.awaitRun(ctx, job.GetId(), r.Waits)
 }
 
 // runSpec returns the job for a run on an available device.
@@ -123,13 +123,21 @@ func (c *Client) uploadRun(ctx context.Context, r Run, run *tilthv1.RunSpec) (er
 	return err
 }
 
-// cancelTimeout bounds the cancellation of an abandoned job.
-const cancelTimeout = 5 * time.Second
+// MakePackage has a builder compile the model of an ended job with its best records, unless that was done before, and
+// returns the finished job. The outputs of its result are the package. waits is called with the reason for waiting
+// whenever it changes. If ctx ends first, the builder continues.
+func (c *Client) MakePackage(ctx context.Context, id string, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
+	job, err := get(ctx, c, "make a package of job "+id, &tilthv1.MakePackageRequest{JobId: id}, c.jobs.MakePackage, (*tilthv1.MakePackageResponse).GetJob)
+	if err != nil {
+		return nil, err
+	}
+	return c.followRun(ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()}, waits)
+}
 
-// awaitRun follows a job to its end; waits is Run.Waits.
-func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
+// followRun follows a job to its end and returns it. A failed job is an error with its reason; waits is Run.Waits.
+func (c *Client) followRun(ctx context.Context, request *tilthv1.WatchJobRequest, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
 	watch := func() error {
-		return c.Watch(ctx, &tilthv1.WatchJobRequest{JobId: job.GetId(), Attached: true}, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
+		return c.Watch(ctx, request, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
 			if waits != nil {
 				waits(s.GetWait())
 			}
@@ -140,24 +148,31 @@ func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*til
 	for agent.History(err) {
 		err = watch()
 	}
-	if ctx.Err() != nil {
-		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
-		defer cancel()
-		if _, err := c.Cancel(parting, job.GetId(), "its client stopped waiting"); err != nil {
-			return nil, errors.Join(context.Cause(ctx), err)
-		}
-		return nil, fmt.Errorf("job %s was cancelled: %w", job.GetId(), context.Cause(ctx))
-	}
 	if err != nil {
 		return nil, err
 	}
-	if job, err = c.Job(ctx, job.GetId()); err != nil {
-		return nil, err
+	job, err := c.Job(ctx, request.GetJobId())
+	if err == nil && job.GetState() != tilthv1.JobState_JOB_STATE_DONE {
+		err = fmt.Errorf("job %s: %s", job.GetId(), cmp.Or(job.GetReason(), "it ended without a result"))
 	}
-	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE {
-		return nil, fmt.Errorf("job %s: %s", job.GetId(), cmp.Or(job.GetReason(), "it ended without a result"))
+	return job, err
+}
+
+// cancelTimeout bounds the cancellation of an abandoned job.
+const cancelTimeout = 5 * time.Second
+
+// awaitRun follows a job of this client to its end, and cancels it if ctx ends first; waits is Run.Waits.
+func (c *Client) awaitRun(ctx context.Context, id string, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
+	job, err := c.followRun(ctx, &tilthv1.WatchJobRequest{JobId: id, Attached: true}, waits)
+	if ctx.Err() == nil {
+		return job, err
 	}
-	return job, nil
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer cancel()
+	if _, err := c.Cancel(parting, id, "its client stopped waiting"); err != nil {
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
+	return nil, fmt.Errorf("job %s was cancelled: %w", id, context.Cause(ctx))
 }
 
 // Fetch downloads an artifact into a folder and returns its path.

@@ -41,7 +41,7 @@ func newBuilder(a *app) *cobra.Command {
 			return err
 		}
 		config.Logger.Info("builder starts", "tracker", config.Tracker, "toolchain", strings.Join(tc.Names(), ", "))
-		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: box.mode, OwnKernels: ownKernels})
+		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: box.mode, OwnKernels: ownKernels, Read: []string{"tilth", modelServerName}})
 	})
 }
 

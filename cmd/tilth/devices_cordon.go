@@ -13,15 +13,14 @@ import (
 
 // changeDevice sets up a command that changes a device's state for a reason, and prints the new state.
 func (a *app) changeDevice(c *cobra.Command,
-	change func(ctx context.Context, tracker *client.Client, name, by, reason string) (*tilthv1.Device, error)) *cobra.Command {
-	var flags clientFlags
+	change func(tracker *client.Client, ctx context.Context, name, by, reason string) (*tilthv1.Device, error)) *cobra.Command {
 	var reason string
 	var asJSON bool
 	c.Args = cobra.ExactArgs(1)
 	c.Flags().StringVar(&reason, "reason", "", "reason, shown to others")
 	jsonFlag(c, &asJSON)
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
-		d, err := change(ctx, tracker, args[0], owner(), reason)
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
+		d, err := change(tracker, ctx, args[0], owner(), reason)
 		if err != nil {
 			return err
 		}
@@ -42,7 +41,7 @@ joined. With --for, the cordon expires by itself, also across restarts of the tr
 	}
 	c.Flags().DurationVar(&duration, "for", 0, "how long, such as 90m (default until it is uncordoned)")
 	atLeast(c, 1, "for")
-	return a.changeDevice(c, func(ctx context.Context, tracker *client.Client, name, by, reason string) (*tilthv1.Device, error) {
+	return a.changeDevice(c, func(tracker *client.Client, ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
 		return tracker.Cordon(ctx, name, by, reason, duration)
 	})
 }
@@ -52,9 +51,7 @@ func newDevicesUncordon(a *app) *cobra.Command {
 		Use: "uncordon DEVICE", Short: "Give a cordoned or drained device work again",
 		Example: "  tilth devices uncordon rack3/board7",
 	}
-	return a.changeDevice(c, func(ctx context.Context, tracker *client.Client, name, by, reason string) (*tilthv1.Device, error) {
-		return tracker.Uncordon(ctx, name, by, reason)
-	})
+	return a.changeDevice(c, (*client.Client).Uncordon)
 }
 
 func newDevicesRecalibrate(a *app) *cobra.Command {
@@ -65,9 +62,7 @@ func newDevicesRecalibrate(a *app) *cobra.Command {
 Its next calm calibrations become the new reference.`,
 		Example: "  tilth devices recalibrate rack3/board7 --reason 'clocked down for the summer'",
 	}
-	return a.changeDevice(c, func(ctx context.Context, tracker *client.Client, name, by, reason string) (*tilthv1.Device, error) {
-		return tracker.Recalibrate(ctx, name, by, reason)
-	})
+	return a.changeDevice(c, (*client.Client).Recalibrate)
 }
 
 func newDevicesDrain(a *app) *cobra.Command {
@@ -78,7 +73,7 @@ func newDevicesDrain(a *app) *cobra.Command {
 An interrupt only ends the wait: the device stays cordoned until it is uncordoned.`,
 		Example: "  tilth devices drain rack3/board7 --reason 'new kernel' && ssh board7 reboot",
 	}
-	return a.changeDevice(c, func(ctx context.Context, tracker *client.Client, name, by, reason string) (*tilthv1.Device, error) {
+	return a.changeDevice(c, func(tracker *client.Client, ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
 		d, err := tracker.Drain(ctx, name, by, reason, func(d *tilthv1.Device) {
 			fmt.Fprintf(a.stderr, "device %s: waiting for %d leases\n", name, d.GetLeases())
 		})

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +18,6 @@ import (
 )
 
 func newDevicesShow(a *app) *cobra.Command {
-	var flags clientFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "show DEVICE", Short: "Show a device: its state and history, and what it can be tuned for",
@@ -27,7 +25,7 @@ func newDevicesShow(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	tableFlags(a, c, &asJSON)
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
 		d, err := tracker.Device(ctx, args[0])
 		if err != nil {
 			return err
@@ -220,7 +218,6 @@ func (r deviceRow) drift() string {
 func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
 
 func newDevicesList(a *app) *cobra.Command {
-	var flags clientFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List devices",
@@ -228,7 +225,7 @@ func newDevicesList(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	tableFlags(a, c, &asJSON)
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, _ []string) error {
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, _ []string) error {
 		devices, err := tracker.Devices(ctx)
 		if err != nil {
 			return err
@@ -271,10 +268,7 @@ func outage(ctx context.Context, tracker *client.Client) (*outageView, error) {
 	if o == nil {
 		return nil, err
 	}
-	return &outageView{
-		Since: o.GetSince().AsTime().Format(time.RFC3339), Until: o.GetUntil().AsTime().Format(time.RFC3339),
-		Silent: int(o.GetSilent()), Agents: int(o.GetAgents()),
-	}, nil
+	return &outageView{Since: instant(o.GetSince()), Until: instant(o.GetUntil()), Silent: int(o.GetSilent()), Agents: int(o.GetAgents())}, nil
 }
 
 // text describes the outage, or returns "".

@@ -17,15 +17,15 @@ import (
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
-const jobsLong = `Submit, list, show, watch, pause, cancel and delete a farm's jobs.
+const jobsLong = `Submit, list, show, watch, pause, cancel and delete a farm's jobs, and fetch packages.
 
 A job is named by its id, or by the id's number and as much of the rest as no other job
-of that number has: job-1, job-00000001-ab. show, watch, pause, resume, retry and cancel
-also take --last, for the job that was submitted last.`
+of that number has: job-1, job-00000001-ab. show, watch, package, pause, resume, retry and
+cancel also take --last, for the job that was submitted last.`
 
 func newJobs(a *app) *cobra.Command {
 	c := branch("jobs", "Submit, list, show, watch, pause, cancel and delete a farm's jobs",
-		newJobsSubmit(a), newJobsList(a), newJobsShow(a), newJobsWatch(a), newJobsCancel(a), newJobsDelete(a), newJobsPause(a), newJobsResume(a), newJobsRetry(a), newJobsOwners(a))
+		newJobsSubmit(a), newJobsList(a), newJobsShow(a), newJobsWatch(a), newJobsCancel(a), newJobsDelete(a), newJobsPause(a), newJobsResume(a), newJobsRetry(a), newJobsOwners(a), newJobsPackage(a))
 	c.Long = jobsLong
 	return c
 }
@@ -46,7 +46,8 @@ func (f *clientFlags) dial(a *app) (*client.Client, error) {
 }
 
 // onTracker returns a command that connects to the tracker of its flags, which it adds.
-func (a *app) onTracker(c *cobra.Command, f *clientFlags, work func(context.Context, *client.Client, []string) error) *cobra.Command {
+func (a *app) onTracker(c *cobra.Command, work func(context.Context, *client.Client, []string) error) *cobra.Command {
+	var f clientFlags
 	f.add(c)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		tracker, err := f.dial(a)
@@ -205,6 +206,20 @@ func (f *jobFlag) argsBefore(c *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// onJob is onTracker for a command whose argument, or --last, names a job.
+func (a *app) onJob(c *cobra.Command, work func(ctx context.Context, tracker *client.Client, id string) error) *cobra.Command {
+	var job jobFlag
+	job.add(c)
+	c.Args = job.args
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
+		id, _, err := job.find(ctx, tracker, args)
+		if err != nil {
+			return err
+		}
+		return work(ctx, tracker, id)
+	})
 }
 
 // findJobs resolves ids or prefixes of ids.

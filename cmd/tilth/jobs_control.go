@@ -36,19 +36,11 @@ func inBrackets(reason string) string {
 
 // control sets up a command that changes a job's state for a reason.
 func (a *app) control(c *cobra.Command, why string, change func(*client.Client, context.Context, string, string) (*tilthv1.Job, error)) *cobra.Command {
-	var flags clientFlags
-	var job jobFlag
 	var reason string
 	var asJSON bool
-	c.Args = job.args
-	job.add(c)
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&reason, "reason", why, "reason, shown to others")
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
-		id, _, err := job.find(ctx, tracker, args)
-		if err != nil {
-			return err
-		}
+	return a.onJob(c, func(ctx context.Context, tracker *client.Client, id string) error {
 		j, err := change(tracker, ctx, id, reason)
 		if err != nil {
 			return err
@@ -73,7 +65,6 @@ type retryView struct {
 }
 
 func newJobsRetry(a *app) *cobra.Command {
-	var flags clientFlags
 	var job jobFlag
 	var asJSON bool
 	c := &cobra.Command{
@@ -85,7 +76,7 @@ lists them. A job that has ended is not retried.`,
 	}
 	job.add(c)
 	jsonFlag(c, &asJSON)
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
 		id, named, err := job.find(ctx, tracker, args)
 		if err != nil {
 			return err
@@ -105,7 +96,6 @@ type deleteView struct {
 }
 
 func newJobsDelete(a *app) *cobra.Command {
-	var flags clientFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "delete JOB...", Short: "Remove jobs that have ended, with their events; records stay",
@@ -116,7 +106,7 @@ already deleted is skipped. The command stops at the first job that it cannot de
 		Args:    cobra.MinimumNArgs(1),
 	}
 	jsonFlag(c, &asJSON)
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
 		var deleted []string
 		ids, err := findJobs(ctx, tracker, args) // resolve all ids before deleting the first job
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 )
 
 func newJobsList(a *app) *cobra.Command {
-	var flags clientFlags
 	var asJSON bool
 	var filter client.JobFilter
 	var states []string
@@ -28,23 +27,16 @@ its turn, by its owner's share of the farm and its priority.`,
 		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json\n  tilth jobs list --name resnet",
 		Args:    cobra.NoArgs,
 	}
-	flags.add(c)
 	tableFlags(a, c, &asJSON)
 	c.Flags().IntVar(&filter.Limit, "limit", 100, "number of jobs at most")
 	atLeast(c, 1, "limit")
 	c.Flags().StringVar(&filter.Name, "name", "", "only jobs with a name that contains this `text`, ignoring case")
 	c.Flags().StringVar(&filter.Owner, "owner", "", "only jobs of this `owner`; see 'tilth jobs owners'")
 	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: reading, queued, running, paused, done, failed, cancelled")
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		var err error
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, _ []string) (err error) {
 		if filter.States, err = parseStates(states); err != nil {
 			return err
 		}
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
 		jobs, missing, err := tracker.ListJobs(ctx, filter)
 		if err != nil {
 			return err
@@ -117,7 +109,6 @@ func newOwnerRow(o *tilthv1.Owner) ownerRow {
 }
 
 func newJobsOwners(a *app) *cobra.Command {
-	var flags clientFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "owners", Short: "List the owners who share the farm, with their use and quotas",
@@ -128,7 +119,7 @@ deleted beyond the limit ('tilth tracker --help-all').`,
 		Args:    cobra.NoArgs,
 	}
 	tableFlags(a, c, &asJSON)
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, _ []string) error {
+	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, _ []string) error {
 		owners, err := tracker.Owners(ctx)
 		if err != nil {
 			return err

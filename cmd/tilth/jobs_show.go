@@ -68,24 +68,16 @@ type deadLetterView struct {
 }
 
 func newJobsShow(a *app) *cobra.Command {
-	var flags clientFlags
-	var wanted jobFlag
 	var drawing plotFlag
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "show JOB", Short: "Show a job and the progress of its tasks",
 		Example: "  tilth jobs show job-00000001\n  tilth jobs show job-00000001 --json | jq .task_progress\n" +
 			"  tilth jobs show --last --plot curve.svg",
-		Args: wanted.args,
 	}
-	wanted.add(c)
 	drawing.add(c)
 	tableFlags(a, c, &asJSON)
-	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
-		id, _, err := wanted.find(ctx, tracker, args)
-		if err != nil {
-			return err
-		}
+	return a.onJob(c, func(ctx context.Context, tracker *client.Client, id string) error {
 		j, err := tracker.Job(ctx, id)
 		if err != nil {
 			return err

@@ -95,12 +95,12 @@ func writeModel(a *app, name string, o modelzoo.Options, output string, asJSON b
 	return nil
 }
 
-// modelServerName is the hidden command of a tuner's child processes.
+// modelServerName is the hidden command of the child processes of tuners and builders.
 const modelServerName = "read-model"
 
 // newModelServer returns the command that reads the model ordered on standard input.
 func newModelServer(a *app) *cobra.Command {
-	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner", Hidden: true, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner and builder", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(context.Context, []string) error {
 		a.serves = true
 		return jobclient.ServeModelReader(a.stdin, a.binary)

@@ -127,8 +127,10 @@ func (r *runCommand) runFarm(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.bringOutputs(ctx, tracker, job.GetResult().GetOutputs()); err != nil {
-		return err
+	if r.outputs != "" {
+		if err := r.fetchFile(ctx, tracker, job.GetResult().GetOutputs(), r.outputs); err != nil {
+			return err
+		}
 	}
 	result, err := r.farmResult(path, job)
 	if err != nil {
@@ -137,14 +139,11 @@ func (r *runCommand) runFarm(ctx context.Context, path string) error {
 	return r.print(result)
 }
 
-// bringOutputs downloads the outputs.
-func (r *runCommand) bringOutputs(ctx context.Context, tracker *client.Client, ref *tilthv1.ArtifactRef) error {
-	if r.outputs == "" {
-		return nil
-	}
-	dir, err := os.MkdirTemp("", "tilth-outputs-")
+// fetchFile downloads an artifact to a file.
+func (a *app) fetchFile(ctx context.Context, tracker *client.Client, ref *tilthv1.ArtifactRef, path string) error {
+	dir, err := os.MkdirTemp("", "tilth-fetch-")
 	if err != nil {
-		return fmt.Errorf("fetching the outputs: %w", err)
+		return fmt.Errorf("fetching %s: %w", fileName(path), err)
 	}
 	defer os.RemoveAll(dir)
 	fetched, err := tracker.Fetch(ctx, ref, dir)
@@ -153,10 +152,10 @@ func (r *runCommand) bringOutputs(ctx context.Context, tracker *client.Client, r
 	}
 	f, err := os.Open(fetched)
 	if err != nil {
-		return fmt.Errorf("fetching the outputs: %w", err)
+		return fmt.Errorf("fetching %s: %w", fileName(path), err)
 	}
 	defer f.Close()
-	return r.writeFile(r.outputs, func(w io.Writer) error {
+	return a.writeFile(path, func(w io.Writer) error {
 		_, err := io.Copy(w, f)
 		return err
 	})

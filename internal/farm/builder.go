@@ -30,6 +30,8 @@ type BuilderConfig struct {
 	Sandbox sandbox.Mode
 	// OwnKernels allows hand-written kernels in jobs, which may include any file that the compiler can read.
 	OwnKernels bool
+	// Read, if set, enables making packages of the models of jobs. It is as in TunerConfig.
+	Read []string
 	// Built, if set, is called for each batch with the reason for its failure, or "".
 	Built func(failure string)
 }
@@ -57,6 +59,11 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}
+	lock := base.meter.Lock(base.cfg.Lock.Compute)
+	packages, err := base.packageMaker(ctx, cfg, box, lock)
+	if err != nil {
+		return errors.Join(base.end(fmt.Errorf("builder: %w", err)), box.Close())
+	}
 	send := reporter(cfg.Logger, "ReportBuild", tilthv1.NewBuildServiceClient(base.conn).ReportBuild)
 	handler := builder.NewHandler(builder.Config{
 		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, ObjectCache: kept, Parallel: cfg.Parallel, OwnKernels: cfg.OwnKernels},
@@ -67,9 +74,10 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 			}
 			return send(ctx, report)
 		}),
-		Lock:    base.meter.Lock(base.cfg.Lock.Compute),
-		Scratch: base.scratch,
-		Logger:  cfg.Logger,
+		Lock:     lock,
+		Packages: packages,
+		Scratch:  base.scratch,
+		Logger:   cfg.Logger,
 	})
 	err = base.run(ctx, handler, builderSlots)
 	return errors.Join(err, box.Close())

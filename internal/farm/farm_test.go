@@ -3,6 +3,7 @@ package farm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -31,7 +32,20 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain also serves the processes that read models, which run this program.
+func TestMain(m *testing.M) {
+	if slices.Equal(os.Args, ReadArgs) {
+		if err := jobclient.ServeModelReader(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// ReadArgs are the arguments of such a process.
+var ReadArgs = []string{"farm", "read-model"}
 
 // config configures a local farm in temporary folders with one thread of this machine.
 func config(t *testing.T) LocalConfig {

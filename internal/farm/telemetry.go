@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"path"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,15 +28,13 @@ type link struct {
 }
 
 // linkState is the result of the last call that renews the session.
-type linkState struct {
-	mu   sync.Mutex
-	last error
-}
+type linkState struct{ last atomic.Pointer[error] }
 
 var errNotJoined = errors.New("no tracker has let the agent join yet")
 
 func newLink() link {
-	state := &linkState{last: errNotJoined}
+	state := &linkState{}
+	state.last.Store(&errNotJoined)
 	return link{
 		state: state,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -78,20 +76,14 @@ func (l link) count(ctx context.Context, method string, req, reply any, conn *gr
 
 var errLeft = errors.New("the agent has left the tracker")
 
-func (s *linkState) get() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
+func (s *linkState) get() error { return *s.last.Load() }
 
 // set records the result of a call. The tracker's address only goes to the log, not to the health page.
 func (s *linkState) set(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err != nil && status.Code(err) != 0 && !errors.Is(err, errLeft) {
 		err = errors.New("the tracker does not answer as it should: " + status.Code(err).String() + ", see the log")
 	}
-	s.last = err
+	s.last.Store(&err)
 }
 
 // AgentMetrics holds the metrics of every kind of agent.

@@ -53,8 +53,13 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("tuner: %w", err))
 	}
-	if config.Reader, err = base.reader(ctx, cfg, box); err != nil {
+	reader, err := base.reader(ctx, cfg.Read, box)
+	if err != nil {
 		return errors.Join(base.end(fmt.Errorf("tuner: %w", err)), box.Close())
+	}
+	if reader != nil {
+		config.Reader = reader
+		base.spec.Capabilities = append(base.spec.Capabilities, wire.ReadsModels)
 	}
 	return errors.Join(base.run(ctx, tuner.NewHandler(config), tunerSlots), box.Close())
 }
@@ -67,24 +72,23 @@ const (
 )
 
 // reader returns the reader of models, or nil if its process cannot be started.
-func (b *base) reader(ctx context.Context, cfg TunerConfig, box *sandbox.Sandbox) (tuner.Reader, error) {
-	server := sandbox.Server{Args: cfg.Read, Sandbox: box, Scratch: b.scratch}
+func (b *base) reader(ctx context.Context, args []string, box *sandbox.Sandbox) (*modelReader, error) {
+	server := sandbox.Server{Args: args, Sandbox: box, Scratch: b.scratch}
 	models, err := jobclient.NewModelReader(server, 0, sandbox.OwnMemory()/2)
 	if err != nil {
 		return nil, err
 	}
 	if err := models.Try(ctx); err != nil {
-		cfg.Logger.Warn("this tuner reads no models of jobs: no process for them can be started", "error", err)
+		b.cfg.Logger.Warn("this agent reads no models of jobs: no process for them can be started", "error", err)
 		return nil, nil
 	}
 	cache, err := artifact.Open(artifact.Options{
-		Dir: filepath.Join(b.scratch, "artifacts"), CapBytes: modelCacheBytes, UploadBytes: modelCacheBytes, Keep: modelKeep, Logger: cfg.Logger,
+		Dir: filepath.Join(b.scratch, "artifacts"), CapBytes: modelCacheBytes, UploadBytes: modelCacheBytes, Keep: modelKeep, Logger: b.cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	b.spec.Capabilities = append(b.spec.Capabilities, wire.ReadsModels)
-	return &modelReader{artifact.NewClient(b.conn, cache, cfg.Logger), models}, nil
+	return &modelReader{artifact.NewClient(b.conn, cache, b.cfg.Logger), models}, nil
 }
 
 // modelReader reads models stored at the tracker.

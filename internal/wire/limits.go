@@ -89,3 +89,18 @@ func ModelFiles(m *tilthv1.ModelSpec) []*tilthv1.ArtifactRef {
 	}
 	return files
 }
+
+// NoPackage returns why no package can be made of a job, phrased to follow the job's id, or "".
+func NoPackage(j *tilthv1.Job) string {
+	switch spec := j.GetSpec(); {
+	case j.GetEndedAt() == nil:
+		return "has not ended: wait for it, or cancel it"
+	case spec.GetModel() == nil:
+		return "has no model: use 'tilth compile'"
+	case len(spec.GetTasks()) == 0:
+		return "has no tasks, since its model was not read"
+	case len(spec.GetModel().GetOthers()) > 0:
+		return "has several models: use 'tilth compile' for each"
+	}
+	return ""
+}

@@ -23,7 +23,10 @@ func (s *Services) BestRecords(ctx context.Context, req *tilthv1.BestRecordsRequ
 	if err := checkTarget(req.GetTarget()); err != nil {
 		return nil, err
 	}
-	owner := viewerOf(ctx).name
+	owner, err := s.readerOf(viewerOf(ctx), req.GetJobId())
+	if err != nil {
+		return nil, err
+	}
 	if len(req.GetWorkloadDigests()) == 0 {
 		return s.bestPage(owner, req)
 	}

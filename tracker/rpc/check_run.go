@@ -37,6 +37,9 @@ func checkRun(spec *tilthv1.JobSpec) error {
 	if spec.GetModel() != nil {
 		return invalid("spec.model", "is there, in a job that runs packages")
 	}
+	if run.GetPackageOf() != "" {
+		return invalid("spec.run.package_of", "is set by the tracker: call MakePackage")
+	}
 	if len(run.GetPackages()) == 0 {
 		return invalid("spec.run.packages", "is empty")
 	}

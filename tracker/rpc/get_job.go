@@ -11,12 +11,12 @@ import (
 
 // GetJob implements tilthv1.JobServiceServer. It reads the store, so the answer cannot be lost in a crash.
 func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
-	j, err := s.coordinator.Store().Job(req.GetJobId())
-	if errors.Is(err, records.ErrNotFound) || err == nil && !viewerOf(ctx).sees(ownerOf(j.GetSpec())) {
-		return nil, notFound("job", req.GetJobId())
-	}
+	j, err := s.storedJob(ctx, req.GetJobId())
 	if err != nil {
-		return nil, StoreError(err)
+		return nil, err
+	}
+	if j.PackageJobId, err = s.packageJob(j); err != nil {
+		return nil, err
 	}
 	response := &tilthv1.GetJobResponse{Job: j}
 	s.coordinator.Read(func(m *state.Machine) {
@@ -24,4 +24,13 @@ func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*til
 		response.Outage = m.Outage()
 	})
 	return response, nil
+}
+
+// storedJob returns a job that the caller may see.
+func (s *Services) storedJob(ctx context.Context, id string) (*tilthv1.Job, error) {
+	j, err := s.coordinator.Store().Job(id)
+	if errors.Is(err, records.ErrNotFound) || err == nil && !viewerOf(ctx).sees(ownerOf(j.GetSpec())) {
+		return nil, notFound("job", id)
+	}
+	return j, StoreError(err)
 }

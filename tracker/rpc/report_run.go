@@ -27,8 +27,8 @@ func checkRunReport(req *tilthv1.ReportRunRequest) error {
 	}
 	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
 		said++
-		if !records.InfraFault(class) || class == tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA {
-			return invalid("infra_error", "is %v, not DEVICE_INFRA or FARM_INFRA", class)
+		if !records.InfraFault(class) {
+			return invalid("infra_error", "is %v, not BUILD_INFRA, DEVICE_INFRA or FARM_INFRA", class)
 		}
 	}
 	if said != 1 {

@@ -25,18 +25,23 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	if caller, is := access.From(ctx); is {
 		req.Spec.Owner = caller.Name
 	}
-	if err := s.shard.takes(req.GetSpec().GetOwner()); err != nil {
+	job, err := s.submit(ctx, req.GetRequestId(), req.GetSpec())
+	return &tilthv1.SubmitJobResponse{Job: job}, err
+}
+
+// submit creates the job of a request of its owner, or returns the job that the request created earlier.
+func (s *Services) submit(ctx context.Context, requestID string, spec *tilthv1.JobSpec) (job *tilthv1.Job, err error) {
+	if err := s.shard.takes(spec.GetOwner()); err != nil {
 		return nil, err
 	}
-	progress, err := firstProgress(ctx, s.known(privateOwner(req.GetSpec())), req.GetSpec())
+	progress, err := firstProgress(ctx, s.known(privateOwner(spec)), spec)
 	if err != nil {
 		return nil, err
 	}
-	submission := state.NewSubmission(req.GetRequestId(), req.GetSpec(), progress)
+	submission := state.NewSubmission(requestID, spec, progress)
 	if err := s.coordinator.LookUp(submission); err != nil {
 		return nil, s.status(err)
 	}
-	var job *tilthv1.Job
 	var before string
 	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {
 		job, before, err = c.Submit(submission)
@@ -46,7 +51,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 		job, err = s.coordinator.Store().Job(before)
 		err = StoreError(err)
 	}
-	return &tilthv1.SubmitJobResponse{Job: job}, err
+	return job, err
 }
 
 // privateOwner returns the owner whose private records the job may use: its own if it is private, otherwise none.

@@ -53,6 +53,9 @@ func (j *job) held() *hold     { return &j.hold }
 func (j *job) size() int       { return 1 }
 
 func (j *job) class() class {
+	if j.makesPackage() {
+		return class{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: j.spec.GetTarget().GetToolchain(), runs: true}
+	}
 	if j.runs() {
 		return class{
 			kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass(), runs: true, device: j.spec.GetRun().GetDevice(),
@@ -138,6 +141,7 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	c.release(j)
 	c.leaveQueues(j)
 	c.artifacts.Unpin(j.needs()...)
+	c.useModel(j)
 	c.setState(j, s, reason)
 	c.dropJob(j)
 	c.archived(j)

@@ -96,8 +96,12 @@ func offersOf(spec *tilthv1.AgentSpec) (out []class) {
 			out = append(out, c)
 		}
 	}
+	runs := slices.Contains(spec.GetCapabilities(), wire.RunsPackages)
 	for _, name := range slices.Concat(spec.GetTuners(), spec.GetToolchains()) {
 		add(class{kind: spec.GetKind(), name: name})
+		if runs && spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_BUILDER {
+			add(class{kind: spec.GetKind(), name: name, runs: true})
+		}
 	}
 	switch {
 	case spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_TUNER && slices.Contains(spec.GetCapabilities(), wire.ReadsModels):
@@ -105,7 +109,6 @@ func offersOf(spec *tilthv1.AgentSpec) (out []class) {
 	case spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_BUILDER && len(spec.GetToolchains()) > 0:
 		add(anyBuilder)
 	}
-	runs := slices.Contains(spec.GetCapabilities(), wire.RunsPackages)
 	for _, d := range spec.GetDeviceClasses() {
 		add(class{kind: spec.GetKind(), name: d.GetName()})
 		if runs {

@@ -74,7 +74,11 @@ func (c *Change) leaseJob(j *job) *tilthv1.LeaseWorkResponse {
 	if !j.runs() {
 		c.beginTime(j)
 	}
-	c.setState(j, tilthv1.JobState_JOB_STATE_RUNNING, "")
+	reason := ""
+	if j.makesPackage() {
+		reason = j.lease.agent.name() + " compiles the model"
+	}
+	c.setState(j, tilthv1.JobState_JOB_STATE_RUNNING, reason)
 	if j.runs() {
 		return c.leaseRun(j)
 	}

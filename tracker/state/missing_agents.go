@@ -19,6 +19,8 @@ func (c class) describe() string {
 		return "builder"
 	case c == readers:
 		return "tuner that reads models"
+	case c.kind == tilthv1.AgentKind_AGENT_KIND_BUILDER && c.runs:
+		return "builder that makes packages with " + c.name
 	case c.kind == tilthv1.AgentKind_AGENT_KIND_BUILDER:
 		return "builder with " + c.name
 	case c.kind == tilthv1.AgentKind_AGENT_KIND_TUNER:
@@ -138,7 +140,7 @@ func (c class) mismatch(a *agent) string {
 	case a.gone:
 		return "is gone since " + formatTime(a.seen)
 	case c.runs && slices.Contains(a.offers, class{kind: c.kind, name: c.name}):
-		return "does not run packages, or is another device"
+		return "does not run or make packages, or is another device"
 	case c.reads:
 		return "cannot read models"
 	}

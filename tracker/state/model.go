@@ -20,7 +20,9 @@ var (
 )
 
 // reads reports whether the job's model has yet to be read, so that its tasks are unknown.
-func (j *job) reads() bool { return j.spec.GetModel() != nil && len(j.spec.GetTasks()) == 0 }
+func (j *job) reads() bool {
+	return j.spec.GetModel() != nil && len(j.spec.GetTasks()) == 0 && !j.runs()
+}
 
 // searches reports whether the job needs a tuner to search.
 func (j *job) searches() bool { return !j.runs() && !j.reads() }
@@ -90,6 +92,14 @@ func (c *Change) leaseModel(j *job) *tilthv1.LeaseWorkResponse {
 	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Model{Model: &tilthv1.ModelWork{
 		Job: j.whole(), DeviceClass: c.described(j), Toolchains: c.toolchains(j),
 	}}}
+}
+
+// useModel marks the model of a job as used. Other artifacts are then evicted first, which keeps it for a package.
+func (c *Change) useModel(j *job) {
+	if file := j.spec.GetModel().GetFile(); file != nil {
+		c.artifacts.Pin(file.GetDigest())
+		c.artifacts.Unpin(file.GetDigest())
+	}
 }
 
 // Reading is a tuner's report about a model. Creating it does the expensive work before the machine is locked.

@@ -34,6 +34,7 @@ func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	c.addBatch(b)
 	c.move(b)
 	c.enqueue(b, false)
+	c.useModel(j)
 	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
 }
 
@@ -112,7 +113,7 @@ func (m *Machine) lackedBy(j *job) string { return m.firstLacking(j.needs()) }
 // endDamaged ends a job whose files only its client can supply again.
 func (c *Change) endDamaged(j *job, digest string) {
 	remedy := "run it again"
-	if j.reads() {
+	if j.spec.GetModel() != nil {
 		remedy = "submit it again"
 	}
 	c.end(j, tilthv1.JobState_JOB_STATE_FAILED, "the tracker's copy of artifact "+digest+" was damaged: "+remedy)

@@ -13,8 +13,8 @@ import (
 type class struct {
 	kind tilthv1.AgentKind
 	name string
-	// runs marks packages to run, which not every runner supports. device restricts the run to one agent. Both get
-	// queues of their own, so that no agent has to skip work it cannot do.
+	// runs marks packages to run or make, which not every runner or builder supports. device restricts the run to one
+	// agent. Both get queues of their own, so that no agent has to skip work it cannot do.
 	runs   bool
 	device string
 	// reads marks models to read, which not every tuner supports.

@@ -10,8 +10,11 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// runs reports whether the job runs packages instead of tuning.
+// runs reports whether the job runs packages, or makes one, instead of tuning.
 func (j *job) runs() bool { return j.spec.GetRun() != nil }
+
+// makesPackage reports whether a builder makes a package for the job.
+func (j *job) makesPackage() bool { return j.spec.GetRun().GetPackageOf() != "" }
 
 // maxAlone is how long an attached job goes on without a new stream of its client, which begins one each second. An
 // open stream is no sign of life, since a cut line leaves it open. With the interval of ticks, it stays below 5 s.
@@ -43,9 +46,9 @@ func (c *Change) endAbandoned(now time.Time, sinceLast time.Duration) {
 	}
 }
 
-// needs returns the artifacts that the job itself needs: a run's packages and inputs, or a model to read.
+// needs returns the artifacts that the job itself needs: a run's packages and inputs, or a model to read or compile.
 func (j *job) needs() (digests []string) {
-	if j.reads() {
+	if j.reads() || j.makesPackage() {
 		for _, file := range wire.ModelFiles(j.spec.GetModel()) {
 			digests = append(digests, file.GetDigest())
 		}
@@ -87,7 +90,11 @@ func (c *Change) finishRun(j *job, req *tilthv1.ReportRunRequest) error {
 		if got, want := len(result.GetPackages()), len(j.spec.GetRun().GetPackages()); got != want {
 			return refuseField("result.packages", "are %d, the job has %d", got, want)
 		}
-		if digest := result.GetOutputs().GetDigest(); digest != "" {
+		digest := result.GetOutputs().GetDigest()
+		if digest == "" && j.makesPackage() {
+			return refuseField("result.outputs", "is not set: it is the package")
+		}
+		if digest != "" {
 			complete, size := c.artifacts.Stat(digest)
 			if !complete {
 				return refuseArtifact(digest)
@@ -104,7 +111,11 @@ func (c *Change) finishRun(j *job, req *tilthv1.ReportRunRequest) error {
 	}
 	j.meta.Result = proto.CloneOf(req.GetResult())
 	j.meta.Result.Device = a.name()
-	c.end(j, tilthv1.JobState_JOB_STATE_DONE, "ran on "+a.name())
+	how := "ran on "
+	if j.makesPackage() {
+		how = "compiled by "
+	}
+	c.end(j, tilthv1.JobState_JOB_STATE_DONE, how+a.name())
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -72,9 +73,16 @@ var jobActions = []action{
 			_, err := s.jobs.CancelJob(ctx, &tilthv1.CancelJobRequest{JobId: f.name, Reason: f.reason})
 			return "", err
 		}},
+	{Name: "package", Method: tilthv1.JobService_MakePackage_FullMethodName,
+		Effect: "A builder compiles the model with the best records, in a job of its own, which then offers the package. Asking again makes no second one.",
+		onJob:  func(j *tilthv1.Job) bool { return wire.NoPackage(j) == "" },
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
+			made, err := s.jobs.MakePackage(ctx, &tilthv1.MakePackageRequest{JobId: f.name})
+			return "/jobs/" + url.PathEscape(made.GetJob().GetId()), err
+		}},
 	{Name: "clone", Method: tilthv1.JobService_SubmitJob_FullMethodName,
 		Effect: "A new job with the same tasks, target, search, seed and budget is queued under your name. It reuses earlier measurements.",
-		onJob:  func(*tilthv1.Job) bool { return true },
+		onJob:  func(j *tilthv1.Job) bool { return j.GetSpec().GetRun().GetPackageOf() == "" },
 		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			j, err := s.getJob(ctx, f.name)
 			if err != nil {

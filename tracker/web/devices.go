@@ -53,8 +53,7 @@ func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, li
 	return search(limit, maxDevices, token, func(_ int, token string) (rows []deviceRow, next string, err error) {
 		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: uint32(min(limit, devicesOfCall)), PageToken: token})
 		for _, d := range listed.GetDevices() {
-			shown, why := withDevice(d)
-			rows = append(rows, deviceRow{d, shown, why})
+			rows = append(rows, newDeviceRow(d))
 		}
 		return rows, listed.GetNextPageToken(), err
 	}, q.matches)
@@ -102,20 +101,20 @@ func (s *Site) listDevices(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "devices", layout{Title: "Devices", Section: "devices", Live: LivePath, Page: p})
 }
 
-// withDevice returns the state of a device and its runner, and why it gets no work.
-func withDevice(d *tilthv1.Device) (shown, why string) {
+// newDeviceRow describes the state of a device and its runner.
+func newDeviceRow(d *tilthv1.Device) deviceRow {
 	runner, reason := wire.AgentState(d.GetAgent().GetState()), d.GetAgent().GetRestReason()
 	if state := d.GetState(); state != tilthv1.DeviceState_DEVICE_STATE_READY {
-		shown = wire.DeviceState(state)
+		shown := wire.DeviceState(state)
 		if runner != wire.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
 			shown += ", " + runner
 		}
-		return shown, cmp.Or(d.GetCordon().GetReason(), d.GetQuarantine().GetReason())
+		return deviceRow{d, shown, cmp.Or(d.GetCordon().GetReason(), d.GetQuarantine().GetReason())}
 	}
 	if d.GetWarning() != nil {
-		return runner + ", warned", cmp.Or(reason, d.GetWarning().GetReason())
+		return deviceRow{d, runner + ", warned", cmp.Or(reason, d.GetWarning().GetReason())}
 	}
-	return runner, reason
+	return deviceRow{d, runner, reason}
 }
 
 // labelsText formats labels, sorted by key.
@@ -152,8 +151,7 @@ func (s *Site) device(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d := got.GetDevice()
-	shown, why := withDevice(d)
-	p := devicePage{deviceRow: deviceRow{d, shown, why}, History: slices.Clone(d.GetHistory()), Actions: s.deviceActions(r, d)}
+	p := devicePage{deviceRow: newDeviceRow(d), History: slices.Clone(d.GetHistory()), Actions: s.deviceActions(r, d)}
 	slices.Reverse(p.History)
 	p.Drift, p.Heat = driftOf(d.GetCalibration().GetCourse()), heatOf(d.GetCalibration().GetCourse())
 	for _, c := range d.GetAgent().GetSpec().GetDeviceClasses() {

@@ -65,8 +65,9 @@ type jobPage struct {
 	Actions          []string
 	Behind           bool
 	Outage           *tilthv1.Outage
-	// Packages are the packages that the job runs; a job with packages has no tasks.
+	// Packages are the packages that the job runs or makes, or those of Made, the job that makes its package.
 	Packages []packageRow
+	Made     *tilthv1.Job
 }
 
 func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
@@ -76,6 +77,13 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 	}
 	j := got.GetJob()
 	p := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Outage: got.GetOutage(), Actions: s.jobActions(r, j), Packages: s.packagesOf(r, j)}
+	live := j.GetId()
+	if id := j.GetPackageJobId(); id != "" {
+		if p.Made, err = s.getJob(r.Context(), id); err != nil {
+			return err
+		}
+		p.Packages, live = s.packagesOf(r, p.Made), id
+	}
 	if err := s.view(r.Context(), j, p.fill); err != nil {
 		return err
 	}
@@ -88,7 +96,7 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 		j.DeadLetters, p.MoreDead = j.GetDeadLetters()[more:], more
 	}
 	return s.render(w, r, http.StatusOK, "job", layout{
-		Title: cmp.Or(j.GetSpec().GetName(), j.GetId()), Section: "jobs", Live: LivePath + "?job=" + j.GetId(), Page: p,
+		Title: cmp.Or(j.GetSpec().GetName(), j.GetId()), Section: "jobs", Live: LivePath + "?job=" + live, Page: p,
 	})
 }
 

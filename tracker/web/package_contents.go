@@ -253,10 +253,18 @@ type packageRow struct {
 	Against string
 }
 
-// packagesOf returns the packages that a job ran, with links for callers that may download them.
+// packagesIn returns the packages that a job runs, or the one that it has made.
+func packagesIn(j *tilthv1.Job) []*tilthv1.RunPackage {
+	if made := j.GetResult().GetOutputs(); made != nil && j.GetSpec().GetRun().GetPackageOf() != "" {
+		return []*tilthv1.RunPackage{{Name: j.GetSpec().GetName(), Artifact: made}}
+	}
+	return j.GetSpec().GetRun().GetPackages()
+}
+
+// packagesOf returns the packages that a job ran or made, with links for callers that may download them.
 func (s *Site) packagesOf(r *http.Request, j *tilthv1.Job) (out []packageRow) {
 	results := j.GetResult().GetPackages()
-	for i, p := range j.GetSpec().GetRun().GetPackages() {
+	for i, p := range packagesIn(j) {
 		row := packageRow{Name: p.GetName(), Digest: p.GetArtifact().GetDigest()}
 		if s.Auth.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
 			row.Link = fmt.Sprintf("/jobs/%s/packages/%d", j.GetId(), i)

@@ -150,13 +150,13 @@ func (d deadlineReader) Read(b []byte) (int, error) {
 	return d.ReadCloser.Read(b)
 }
 
-// download sends a package that a job ran.
+// download sends a package that a job ran or made.
 func (s *Site) download(w http.ResponseWriter, r *http.Request) error {
 	j, err := s.getJob(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	packages := j.GetSpec().GetRun().GetPackages()
+	packages := packagesIn(j)
 	n, err := strconv.Atoi(r.PathValue("number"))
 	if err != nil || n < 0 || n >= len(packages) {
 		return status.Errorf(codes.NotFound, "job %s has no package %q", j.GetId(), r.PathValue("number"))

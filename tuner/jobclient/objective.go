@@ -145,10 +145,14 @@ func (o *Objective) Import(s Source) error {
 	if !(s.Weight >= 0) || math.IsInf(s.Weight, 0) {
 		return fmt.Errorf("%s: its weight is %v: want a number above 0", s.Name, s.Weight)
 	}
-	p, err := frontend.Import(s.Model, frontend.Options{Shapes: s.Shapes, Open: s.Open, Storage: o.Storage})
+	p, err := s.program(o.Storage)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	o.Add(s.Name, p, cmp.Or(s.Weight, 1))
 	return nil
+}
+
+func (s Source) program(storage array.Storage) (*program.Program, error) {
+	return frontend.Import(s.Model, frontend.Options{Shapes: s.Shapes, Open: s.Open, Storage: storage})
 }

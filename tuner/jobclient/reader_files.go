@@ -7,6 +7,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/importedseeds"
 )
@@ -74,6 +77,26 @@ func sourceOf(files ModelFiles, name string, m modelFile) (Source, error) {
 		s.Model, err = s.Model.Part(m.GetFrom(), m.GetTo())
 	}
 	return s, err
+}
+
+// Program returns the program of a job's first model for a target, read in this process, and the job's numerics and
+// kernels.
+func Program(files ModelFiles, spec *tilthv1.JobSpec, t *target.Target) (p *program.Program, o Options, err error) {
+	defer schedule.RecoverAs(&err)
+	if o, err = optionsOf(spec); err != nil {
+		return nil, o, err
+	}
+	model := spec.GetModel()
+	storage, err := Storage(t, o.Numerics, model.GetStorage(), int64(model.GetWeightBits()))
+	if err != nil {
+		return nil, o, err
+	}
+	s, err := sourceOf(files, spec.GetName(), model)
+	if err != nil {
+		return nil, o, err
+	}
+	p, err = s.program(storage)
+	return p, o, err
 }
 
 // formats maps the formats of logs.

@@ -1356,7 +1356,8 @@ func (x *MeasureWork) GetBuiltBy() string {
 	return ""
 }
 
-// RunWork is a job whose packages are to be run: its spec has a run. Only for agents with the capability "run".
+// RunWork is a job whose packages are to be run by a runner, or made by a builder: its spec has a run. Only for agents
+// with the capability "run".
 type RunWork struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`

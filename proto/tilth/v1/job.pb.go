@@ -395,8 +395,8 @@ type JobSpec struct {
 	Numerics string `protobuf:"bytes,8,opt,name=numerics,proto3" json:"numerics,omitempty"`
 	// Do not learn from records of other jobs, and measure candidates again that they measured.
 	NoTransfer bool `protobuf:"varint,9,opt,name=no_transfer,json=noTransfer,proto3" json:"no_transfer,omitempty"`
-	// Run packages instead of tuning: the job then has no tasks, tuner or budget, and only the device class of its
-	// target matters.
+	// Run packages, or make one, instead of tuning: the job then has no tasks, tuner or budget. To run packages, only the
+	// device class of its target matters.
 	Run *RunSpec `protobuf:"bytes,30,opt,name=run,proto3" json:"run,omitempty"`
 	// The tasks are those of a model: they are known once a tuner has read it. Of its target only the device class
 	// and the toolchain matter; if the toolchain is empty, the tuner chooses the newest that builders offer.
@@ -558,8 +558,10 @@ type Job struct {
 	Progress []*TaskProgress `protobuf:"bytes,8,rep,name=progress,proto3" json:"progress,omitempty"`
 	// Batches that exhausted their attempts because of builders, devices or the farm.
 	DeadLetters []*DeadLetter `protobuf:"bytes,9,rep,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
-	// Of a job that ran packages, once it is DONE.
+	// Of a job that ran or made packages, once it is DONE.
 	Result *RunResult `protobuf:"bytes,30,opt,name=result,proto3" json:"result,omitempty"`
+	// The newest job that MakePackage queued for this one; only GetJob returns it.
+	PackageJobId string `protobuf:"bytes,150,opt,name=package_job_id,json=packageJobId,proto3" json:"package_job_id,omitempty"`
 	// When the job was paused; absent unless it is paused.
 	PausedAt *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
 	// Total duration of earlier pauses since the job was first leased. Pauses do not count towards the budget's time.
@@ -677,6 +679,13 @@ func (x *Job) GetResult() *RunResult {
 		return x.Result
 	}
 	return nil
+}
+
+func (x *Job) GetPackageJobId() string {
+	if x != nil {
+		return x.PackageJobId
+	}
+	return ""
 }
 
 func (x *Job) GetPausedAt() *timestamppb.Timestamp {
@@ -2136,6 +2145,95 @@ func (x *RetryDeadLettersResponse) GetBatchIds() []string {
 	return nil
 }
 
+type MakePackageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MakePackageRequest) Reset() {
+	*x = MakePackageRequest{}
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MakePackageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MakePackageRequest) ProtoMessage() {}
+
+func (x *MakePackageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MakePackageRequest.ProtoReflect.Descriptor instead.
+func (*MakePackageRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *MakePackageRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+type MakePackageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its result's outputs are the package.
+	Job           *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MakePackageResponse) Reset() {
+	*x = MakePackageResponse{}
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MakePackageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MakePackageResponse) ProtoMessage() {}
+
+func (x *MakePackageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MakePackageResponse.ProtoReflect.Descriptor instead.
+func (*MakePackageResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *MakePackageResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
 // JobEvent is an entry of a job's durable log.
 type JobEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2159,7 +2257,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2269,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2282,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *JobEvent) GetSequence() uint64 {
@@ -2320,7 +2418,7 @@ type JobStateChanged struct {
 
 func (x *JobStateChanged) Reset() {
 	*x = JobStateChanged{}
-	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	mi := &file_tilth_v1_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2430,7 @@ func (x *JobStateChanged) String() string {
 func (*JobStateChanged) ProtoMessage() {}
 
 func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	mi := &file_tilth_v1_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2443,7 @@ func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStateChanged.ProtoReflect.Descriptor instead.
 func (*JobStateChanged) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{29}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *JobStateChanged) GetState() JobState {
@@ -2383,7 +2481,7 @@ type BatchProposed struct {
 
 func (x *BatchProposed) Reset() {
 	*x = BatchProposed{}
-	mi := &file_tilth_v1_job_proto_msgTypes[30]
+	mi := &file_tilth_v1_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2493,7 @@ func (x *BatchProposed) String() string {
 func (*BatchProposed) ProtoMessage() {}
 
 func (x *BatchProposed) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[30]
+	mi := &file_tilth_v1_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2506,7 @@ func (x *BatchProposed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchProposed.ProtoReflect.Descriptor instead.
 func (*BatchProposed) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{30}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BatchProposed) GetBatchId() string {
@@ -2483,7 +2581,7 @@ type MeasurementSuspected struct {
 
 func (x *MeasurementSuspected) Reset() {
 	*x = MeasurementSuspected{}
-	mi := &file_tilth_v1_job_proto_msgTypes[31]
+	mi := &file_tilth_v1_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2593,7 @@ func (x *MeasurementSuspected) String() string {
 func (*MeasurementSuspected) ProtoMessage() {}
 
 func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[31]
+	mi := &file_tilth_v1_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2606,7 @@ func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasurementSuspected.ProtoReflect.Descriptor instead.
 func (*MeasurementSuspected) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{31}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MeasurementSuspected) GetTaskIndex() uint32 {
@@ -2552,7 +2650,7 @@ type BatchRetried struct {
 
 func (x *BatchRetried) Reset() {
 	*x = BatchRetried{}
-	mi := &file_tilth_v1_job_proto_msgTypes[32]
+	mi := &file_tilth_v1_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2662,7 @@ func (x *BatchRetried) String() string {
 func (*BatchRetried) ProtoMessage() {}
 
 func (x *BatchRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[32]
+	mi := &file_tilth_v1_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2675,7 @@ func (x *BatchRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRetried.ProtoReflect.Descriptor instead.
 func (*BatchRetried) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{32}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BatchRetried) GetBatchId() string {
@@ -2618,7 +2716,7 @@ type TrialRecorded struct {
 
 func (x *TrialRecorded) Reset() {
 	*x = TrialRecorded{}
-	mi := &file_tilth_v1_job_proto_msgTypes[33]
+	mi := &file_tilth_v1_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2728,7 @@ func (x *TrialRecorded) String() string {
 func (*TrialRecorded) ProtoMessage() {}
 
 func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[33]
+	mi := &file_tilth_v1_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2741,7 @@ func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecorded.ProtoReflect.Descriptor instead.
 func (*TrialRecorded) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{33}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TrialRecorded) GetTaskIndex() uint32 {
@@ -2728,7 +2826,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	" \x01(\rR\bpriority\x12\x18\n" +
 	"\aprivate\x18\v \x01(\bR\aprivate\x12$\n" +
 	"\akernels\x18\f \x03(\fB\n" +
-	"\x88\xb5\x18\x10\x90\xb5\x18\x80\x80\x03R\akernels\"\xdf\x05\n" +
+	"\x88\xb5\x18\x10\x90\xb5\x18\x80\x80\x03R\akernels\"\x86\x06\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +
@@ -2741,7 +2839,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\bended_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x122\n" +
 	"\bprogress\x18\b \x03(\v2\x16.tilth.v1.TaskProgressR\bprogress\x127\n" +
 	"\fdead_letters\x18\t \x03(\v2\x14.tilth.v1.DeadLetterR\vdeadLetters\x12+\n" +
-	"\x06result\x18\x1e \x01(\v2\x13.tilth.v1.RunResultR\x06result\x127\n" +
+	"\x06result\x18\x1e \x01(\v2\x13.tilth.v1.RunResultR\x06result\x12%\n" +
+	"\x0epackage_job_id\x18\x96\x01 \x01(\tR\fpackageJobId\x127\n" +
 	"\tpaused_at\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x121\n" +
 	"\x06paused\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x06paused\x12\x1c\n" +
 	"\ttruncated\x18Z \x01(\bR\ttruncated\x12\"\n" +
@@ -2853,7 +2952,11 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x88\xb5\x18\x80\b\x90\xb5\x18\x80\x01R\bbatchIds\"X\n" +
 	"\x18RetryDeadLettersResponse\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12\x1b\n" +
-	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"\xc1\x03\n" +
+	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"2\n" +
+	"\x12MakePackageRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\"6\n" +
+	"\x13MakePackageResponse\x12\x1f\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"\xc1\x03\n" +
 	"\bJobEvent\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x121\n" +
@@ -2909,7 +3012,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
 	"\x13JOB_STATE_CANCELLED\x10\x05\x12\x14\n" +
 	"\x10JOB_STATE_PAUSED\x10\x06\x12\x15\n" +
-	"\x11JOB_STATE_READING\x10\a2\xde\a\n" +
+	"\x11JOB_STATE_READING\x10\a2\xbe\b\n" +
 	"\n" +
 	"JobService\x12V\n" +
 	"\tSubmitJob\x12\x1a.tilth.v1.SubmitJobRequest\x1a\x1b.tilth.v1.SubmitJobResponse\"\x10\x8a\xb5\x18\f\n" +
@@ -2930,7 +3033,9 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\tResumeJob\x12\x1a.tilth.v1.ResumeJobRequest\x1a\x1b.tilth.v1.ResumeJobResponse\"\x12\x8a\xb5\x18\x0e\n" +
 	"\x02\x02\x04\x18\x01(\x020\x108\x80\x80\x01\x12n\n" +
 	"\x10RetryDeadLetters\x12!.tilth.v1.RetryDeadLettersRequest\x1a\".tilth.v1.RetryDeadLettersResponse\"\x13\x8a\xb5\x18\x0f\n" +
-	"\x02\x02\x04\x18\x01(\x020\x80\x028\x80\x80\x01\x12S\n" +
+	"\x02\x02\x04\x18\x01(\x020\x80\x028\x80\x80\x01\x12^\n" +
+	"\vMakePackage\x12\x1c.tilth.v1.MakePackageRequest\x1a\x1d.tilth.v1.MakePackageResponse\"\x12\x8a\xb5\x18\x0e\n" +
+	"\x02\x02\x04\x18\x01(\x020\x048\x80\x80\x01\x12S\n" +
 	"\tCheckFarm\x12\x1a.tilth.v1.CheckFarmRequest\x1a\x1b.tilth.v1.CheckFarmResponse\"\r\x8a\xb5\x18\t\n" +
 	"\x03\x01\x02\x040\x108\x00\x12W\n" +
 	"\n" +
@@ -2951,7 +3056,7 @@ func file_tilth_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_tilth_v1_job_proto_goTypes = []any{
 	(JobState)(0),                    // 0: tilth.v1.JobState
 	(*TaskSpec)(nil),                 // 1: tilth.v1.TaskSpec
@@ -2982,110 +3087,115 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	(*ResumeJobResponse)(nil),        // 26: tilth.v1.ResumeJobResponse
 	(*RetryDeadLettersRequest)(nil),  // 27: tilth.v1.RetryDeadLettersRequest
 	(*RetryDeadLettersResponse)(nil), // 28: tilth.v1.RetryDeadLettersResponse
-	(*JobEvent)(nil),                 // 29: tilth.v1.JobEvent
-	(*JobStateChanged)(nil),          // 30: tilth.v1.JobStateChanged
-	(*BatchProposed)(nil),            // 31: tilth.v1.BatchProposed
-	(*MeasurementSuspected)(nil),     // 32: tilth.v1.MeasurementSuspected
-	(*BatchRetried)(nil),             // 33: tilth.v1.BatchRetried
-	(*TrialRecorded)(nil),            // 34: tilth.v1.TrialRecorded
-	nil,                              // 35: tilth.v1.TaskProgress.ErrorsEntry
-	nil,                              // 36: tilth.v1.TaskProgress.MessagesEntry
-	(*durationpb.Duration)(nil),      // 37: google.protobuf.Duration
-	(*RunSpec)(nil),                  // 38: tilth.v1.RunSpec
-	(*ModelSpec)(nil),                // 39: tilth.v1.ModelSpec
-	(*timestamppb.Timestamp)(nil),    // 40: google.protobuf.Timestamp
-	(*RunResult)(nil),                // 41: tilth.v1.RunResult
-	(*Wait)(nil),                     // 42: tilth.v1.Wait
-	(ErrorClass)(0),                  // 43: tilth.v1.ErrorClass
-	(*Measurement)(nil),              // 44: tilth.v1.Measurement
-	(*Outage)(nil),                   // 45: tilth.v1.Outage
-	(*JobStatus)(nil),                // 46: tilth.v1.JobStatus
-	(*Candidate)(nil),                // 47: tilth.v1.Candidate
-	(BatchMode)(0),                   // 48: tilth.v1.BatchMode
-	(*ListOwnersRequest)(nil),        // 49: tilth.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),       // 50: tilth.v1.ListOwnersResponse
+	(*MakePackageRequest)(nil),       // 29: tilth.v1.MakePackageRequest
+	(*MakePackageResponse)(nil),      // 30: tilth.v1.MakePackageResponse
+	(*JobEvent)(nil),                 // 31: tilth.v1.JobEvent
+	(*JobStateChanged)(nil),          // 32: tilth.v1.JobStateChanged
+	(*BatchProposed)(nil),            // 33: tilth.v1.BatchProposed
+	(*MeasurementSuspected)(nil),     // 34: tilth.v1.MeasurementSuspected
+	(*BatchRetried)(nil),             // 35: tilth.v1.BatchRetried
+	(*TrialRecorded)(nil),            // 36: tilth.v1.TrialRecorded
+	nil,                              // 37: tilth.v1.TaskProgress.ErrorsEntry
+	nil,                              // 38: tilth.v1.TaskProgress.MessagesEntry
+	(*durationpb.Duration)(nil),      // 39: google.protobuf.Duration
+	(*RunSpec)(nil),                  // 40: tilth.v1.RunSpec
+	(*ModelSpec)(nil),                // 41: tilth.v1.ModelSpec
+	(*timestamppb.Timestamp)(nil),    // 42: google.protobuf.Timestamp
+	(*RunResult)(nil),                // 43: tilth.v1.RunResult
+	(*Wait)(nil),                     // 44: tilth.v1.Wait
+	(ErrorClass)(0),                  // 45: tilth.v1.ErrorClass
+	(*Measurement)(nil),              // 46: tilth.v1.Measurement
+	(*Outage)(nil),                   // 47: tilth.v1.Outage
+	(*JobStatus)(nil),                // 48: tilth.v1.JobStatus
+	(*Candidate)(nil),                // 49: tilth.v1.Candidate
+	(BatchMode)(0),                   // 50: tilth.v1.BatchMode
+	(*ListOwnersRequest)(nil),        // 51: tilth.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),       // 52: tilth.v1.ListOwnersResponse
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
-	37, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
+	39, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
 	2,  // 1: tilth.v1.JobSpec.target:type_name -> tilth.v1.TargetSpec
 	1,  // 2: tilth.v1.JobSpec.tasks:type_name -> tilth.v1.TaskSpec
 	3,  // 3: tilth.v1.JobSpec.budget:type_name -> tilth.v1.Budget
-	38, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
-	39, // 5: tilth.v1.JobSpec.model:type_name -> tilth.v1.ModelSpec
+	40, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
+	41, // 5: tilth.v1.JobSpec.model:type_name -> tilth.v1.ModelSpec
 	4,  // 6: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
 	0,  // 7: tilth.v1.Job.state:type_name -> tilth.v1.JobState
-	40, // 8: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	40, // 9: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	40, // 10: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	42, // 8: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	42, // 9: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	42, // 10: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
 	7,  // 11: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
 	8,  // 12: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
-	41, // 13: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
-	40, // 14: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
-	37, // 15: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
-	42, // 16: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
-	37, // 17: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
+	43, // 13: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
+	42, // 14: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
+	39, // 15: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
+	44, // 16: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
+	39, // 17: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
 	6,  // 18: tilth.v1.Job.failures:type_name -> tilth.v1.JobFailure
-	43, // 19: tilth.v1.JobFailure.error:type_name -> tilth.v1.ErrorClass
-	40, // 20: tilth.v1.JobFailure.at:type_name -> google.protobuf.Timestamp
-	35, // 21: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	36, // 22: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
-	44, // 23: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
-	44, // 24: tilth.v1.TaskProgress.known_best:type_name -> tilth.v1.Measurement
-	43, // 25: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	45, // 19: tilth.v1.JobFailure.error:type_name -> tilth.v1.ErrorClass
+	42, // 20: tilth.v1.JobFailure.at:type_name -> google.protobuf.Timestamp
+	37, // 21: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
+	38, // 22: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
+	46, // 23: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	46, // 24: tilth.v1.TaskProgress.known_best:type_name -> tilth.v1.Measurement
+	45, // 25: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
 	4,  // 26: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
 	5,  // 27: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 28: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	45, // 29: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
+	47, // 29: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
 	0,  // 30: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
 	5,  // 31: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	42, // 32: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
-	40, // 33: tilth.v1.WatchJobRequest.after:type_name -> google.protobuf.Timestamp
-	29, // 34: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	29, // 35: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
-	46, // 36: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
+	44, // 32: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
+	42, // 33: tilth.v1.WatchJobRequest.after:type_name -> google.protobuf.Timestamp
+	31, // 34: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	31, // 35: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	48, // 36: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
 	5,  // 37: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 38: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 39: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
 	5,  // 40: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	40, // 41: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	30, // 42: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	31, // 43: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	34, // 44: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	8,  // 45: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	33, // 46: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	32, // 47: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
-	0,  // 48: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	47, // 49: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	48, // 50: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	47, // 51: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	44, // 52: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	9,  // 53: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	11, // 54: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	13, // 55: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	17, // 56: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	19, // 57: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	21, // 58: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
-	23, // 59: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	25, // 60: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	27, // 61: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	15, // 62: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
-	49, // 63: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	10, // 64: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	12, // 65: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	14, // 66: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	18, // 67: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	20, // 68: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	22, // 69: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
-	24, // 70: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	26, // 71: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	28, // 72: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	16, // 73: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
-	50, // 74: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	64, // [64:75] is the sub-list for method output_type
-	53, // [53:64] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	5,  // 41: tilth.v1.MakePackageResponse.job:type_name -> tilth.v1.Job
+	42, // 42: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	32, // 43: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	33, // 44: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	36, // 45: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	8,  // 46: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	35, // 47: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	34, // 48: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 49: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	49, // 50: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	50, // 51: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	49, // 52: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	46, // 53: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	9,  // 54: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	11, // 55: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	13, // 56: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	17, // 57: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	19, // 58: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	21, // 59: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
+	23, // 60: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	25, // 61: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	27, // 62: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	29, // 63: tilth.v1.JobService.MakePackage:input_type -> tilth.v1.MakePackageRequest
+	15, // 64: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
+	51, // 65: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	10, // 66: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	12, // 67: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	14, // 68: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	18, // 69: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	20, // 70: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	22, // 71: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
+	24, // 72: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	26, // 73: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	28, // 74: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	30, // 75: tilth.v1.JobService.MakePackage:output_type -> tilth.v1.MakePackageResponse
+	16, // 76: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
+	52, // 77: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	66, // [66:78] is the sub-list for method output_type
+	54, // [54:66] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }
@@ -3100,7 +3210,7 @@ func file_tilth_v1_job_proto_init() {
 	file_tilth_v1_owner_proto_init()
 	file_tilth_v1_run_proto_init()
 	file_tilth_v1_wait_proto_init()
-	file_tilth_v1_job_proto_msgTypes[28].OneofWrappers = []any{
+	file_tilth_v1_job_proto_msgTypes[30].OneofWrappers = []any{
 		(*JobEvent_State)(nil),
 		(*JobEvent_Proposed)(nil),
 		(*JobEvent_Trial)(nil),
@@ -3114,7 +3224,7 @@ func file_tilth_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_job_proto_rawDesc), len(file_tilth_v1_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

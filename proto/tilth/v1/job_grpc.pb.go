@@ -30,6 +30,7 @@ const (
 	JobService_PauseJob_FullMethodName         = "/tilth.v1.JobService/PauseJob"
 	JobService_ResumeJob_FullMethodName        = "/tilth.v1.JobService/ResumeJob"
 	JobService_RetryDeadLetters_FullMethodName = "/tilth.v1.JobService/RetryDeadLetters"
+	JobService_MakePackage_FullMethodName      = "/tilth.v1.JobService/MakePackage"
 	JobService_CheckFarm_FullMethodName        = "/tilth.v1.JobService/CheckFarm"
 	JobService_ListOwners_FullMethodName       = "/tilth.v1.JobService/ListOwners"
 )
@@ -65,6 +66,11 @@ type JobServiceClient interface {
 	// RetryDeadLetters queues batches again that were given up. Batches that are not, or no longer, dead letters are
 	// skipped; FAILED_PRECONDITION if the job has ended.
 	RetryDeadLetters(ctx context.Context, in *RetryDeadLettersRequest, opts ...grpc.CallOption) (*RetryDeadLettersResponse, error)
+	// MakePackage queues a job by which a builder compiles the model of an ended job, with the best records for its target.
+	// Repeating the call returns the same job, unless it failed, was cancelled or deleted, or its package is no longer
+	// stored. FAILED_PRECONDITION if the job has not ended or does not have exactly one model, MISSING_ARTIFACT if the
+	// model is no longer stored.
+	MakePackage(ctx context.Context, in *MakePackageRequest, opts ...grpc.CallOption) (*MakePackageResponse, error)
 	// CheckFarm returns what a job would wait for if it were submitted now, as far as agents and devices are concerned.
 	CheckFarm(ctx context.Context, in *CheckFarmRequest, opts ...grpc.CallOption) (*CheckFarmResponse, error)
 	// ListOwners returns the usage and the limits of the owners of jobs that have not ended, by name.
@@ -178,6 +184,16 @@ func (c *jobServiceClient) RetryDeadLetters(ctx context.Context, in *RetryDeadLe
 	return out, nil
 }
 
+func (c *jobServiceClient) MakePackage(ctx context.Context, in *MakePackageRequest, opts ...grpc.CallOption) (*MakePackageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MakePackageResponse)
+	err := c.cc.Invoke(ctx, JobService_MakePackage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) CheckFarm(ctx context.Context, in *CheckFarmRequest, opts ...grpc.CallOption) (*CheckFarmResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CheckFarmResponse)
@@ -229,6 +245,11 @@ type JobServiceServer interface {
 	// RetryDeadLetters queues batches again that were given up. Batches that are not, or no longer, dead letters are
 	// skipped; FAILED_PRECONDITION if the job has ended.
 	RetryDeadLetters(context.Context, *RetryDeadLettersRequest) (*RetryDeadLettersResponse, error)
+	// MakePackage queues a job by which a builder compiles the model of an ended job, with the best records for its target.
+	// Repeating the call returns the same job, unless it failed, was cancelled or deleted, or its package is no longer
+	// stored. FAILED_PRECONDITION if the job has not ended or does not have exactly one model, MISSING_ARTIFACT if the
+	// model is no longer stored.
+	MakePackage(context.Context, *MakePackageRequest) (*MakePackageResponse, error)
 	// CheckFarm returns what a job would wait for if it were submitted now, as far as agents and devices are concerned.
 	CheckFarm(context.Context, *CheckFarmRequest) (*CheckFarmResponse, error)
 	// ListOwners returns the usage and the limits of the owners of jobs that have not ended, by name.
@@ -269,6 +290,9 @@ func (UnimplementedJobServiceServer) ResumeJob(context.Context, *ResumeJobReques
 }
 func (UnimplementedJobServiceServer) RetryDeadLetters(context.Context, *RetryDeadLettersRequest) (*RetryDeadLettersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RetryDeadLetters not implemented")
+}
+func (UnimplementedJobServiceServer) MakePackage(context.Context, *MakePackageRequest) (*MakePackageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MakePackage not implemented")
 }
 func (UnimplementedJobServiceServer) CheckFarm(context.Context, *CheckFarmRequest) (*CheckFarmResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckFarm not implemented")
@@ -452,6 +476,24 @@ func _JobService_RetryDeadLetters_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_MakePackage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MakePackageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).MakePackage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_MakePackage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).MakePackage(ctx, req.(*MakePackageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_CheckFarm_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CheckFarmRequest)
 	if err := dec(in); err != nil {
@@ -526,6 +568,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RetryDeadLetters",
 			Handler:    _JobService_RetryDeadLetters_Handler,
+		},
+		{
+			MethodName: "MakePackage",
+			Handler:    _JobService_MakePackage_Handler,
 		},
 		{
 			MethodName: "CheckFarm",

@@ -36,7 +36,9 @@ type BestRecordsRequest struct {
 	// requests all in one response, and is RESOURCE_EXHAUSTED if they do not fit.
 	PageSize uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the previous response; empty = the first page.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// As in ListRecordsRequest.
+	JobId         string `protobuf:"bytes,6,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -102,6 +104,13 @@ func (x *BestRecordsRequest) GetPageSize() uint32 {
 func (x *BestRecordsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *BestRecordsRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
 	}
 	return ""
 }
@@ -889,7 +898,7 @@ var File_tilth_v1_record_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\x1a\x16tilth/v1/options.proto\"\xd0\x01\n" +
+	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\x1a\x16tilth/v1/options.proto\"\xee\x01\n" +
 	"\x12BestRecordsRequest\x12\x1d\n" +
 	"\x06target\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x125\n" +
 	"\x10workload_digests\x18\x02 \x03(\tB\n" +
@@ -897,7 +906,8 @@ const file_tilth_v1_record_proto_rawDesc = "" +
 	"\bnumerics\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\x01R\bnumerics\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\rR\bpageSize\x12$\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80 R\tpageToken\"i\n" +
+	"page_token\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80 R\tpageToken\x12\x1c\n" +
+	"\x06job_id\x18\x06 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\"i\n" +
 	"\x13BestRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.tilth.v1.RecordR\arecords\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x81\x01\n" +

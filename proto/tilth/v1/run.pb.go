@@ -4,7 +4,7 @@
 // 	protoc        v3.21.12
 // source: tilth/v1/run.proto
 
-// Running model packages on the devices of a farm: a kind of job without tasks, with one lease.
+// Running model packages on the devices of a farm, and making them: a kind of job without tasks, with one lease.
 
 package tilthv1
 
@@ -27,7 +27,7 @@ const (
 // RunSpec describes a run. Packages and inputs are artifacts, uploaded before the job is submitted.
 type RunSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At least one. Several are loaded together and timed alternately (A B C A B C ...).
+	// At least one, unless package_of is set. Several are loaded together and timed alternately (A B C A B C ...).
 	Packages []*RunPackage `protobuf:"bytes,1,rep,name=packages,proto3" json:"packages,omitempty"`
 	// Archive of numpy arrays by the names of the model's inputs; absent = generated data, the same for every package.
 	// One package only.
@@ -45,7 +45,10 @@ type RunSpec struct {
 	Limit *durationpb.Duration `protobuf:"bytes,8,opt,name=limit,proto3" json:"limit,omitempty"`
 	// The job belongs to its client: it is cancelled when no stream of WatchJob with attached has begun for some seconds.
 	// The client begins one each second.
-	Attached      bool `protobuf:"varint,9,opt,name=attached,proto3" json:"attached,omitempty"`
+	Attached bool `protobuf:"varint,9,opt,name=attached,proto3" json:"attached,omitempty"`
+	// ID of the job whose model a builder compiles into a package; there are then no packages to run. Only MakePackage
+	// sets it.
+	PackageOf     string `protobuf:"bytes,10,opt,name=package_of,json=packageOf,proto3" json:"package_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -143,6 +146,13 @@ func (x *RunSpec) GetAttached() bool {
 	return false
 }
 
+func (x *RunSpec) GetPackageOf() string {
+	if x != nil {
+		return x.PackageOf
+	}
+	return ""
+}
+
 // RunPackage is a package to run.
 type RunPackage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -200,11 +210,11 @@ func (x *RunPackage) GetArtifact() *ArtifactRef {
 // RunResult is the result of a run.
 type RunResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Device that ran it; set by the tracker.
+	// Device or builder that did it; set by the tracker.
 	Device string `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
 	// One per package of the spec, in order.
 	Packages []*PackageResult `protobuf:"bytes,2,rep,name=packages,proto3" json:"packages,omitempty"`
-	// Archive of numpy arrays by the names of the model's outputs; absent unless requested.
+	// Archive of numpy arrays by the names of the model's outputs; absent unless requested. With package_of: the package.
 	Outputs       *ArtifactRef `protobuf:"bytes,3,opt,name=outputs,proto3" json:"outputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -329,7 +339,7 @@ var File_tilth_v1_run_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/run.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17tilth/v1/artifact.proto\x1a\x16tilth/v1/options.proto\"\xc0\x02\n" +
+	"\x12tilth/v1/run.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17tilth/v1/artifact.proto\x1a\x16tilth/v1/options.proto\"\xe6\x02\n" +
 	"\aRunSpec\x126\n" +
 	"\bpackages\x18\x01 \x03(\v2\x14.tilth.v1.RunPackageB\x04\x88\xb5\x18\x10R\bpackages\x12-\n" +
 	"\x06inputs\x18\x02 \x01(\v2\x15.tilth.v1.ArtifactRefR\x06inputs\x12\x18\n" +
@@ -339,7 +349,10 @@ const file_tilth_v1_run_proto_rawDesc = "" +
 	"\aprofile\x18\x06 \x01(\rR\aprofile\x12\x1d\n" +
 	"\x06device\x18\a \x01(\tB\x05\x90\xb5\x18\x80\x02R\x06device\x12/\n" +
 	"\x05limit\x18\b \x01(\v2\x19.google.protobuf.DurationR\x05limit\x12\x1a\n" +
-	"\battached\x18\t \x01(\bR\battached\"Z\n" +
+	"\battached\x18\t \x01(\bR\battached\x12$\n" +
+	"\n" +
+	"package_of\x18\n" +
+	" \x01(\tB\x05\x90\xb5\x18\x80\x01R\tpackageOf\"Z\n" +
 	"\n" +
 	"RunPackage\x12\x19\n" +
 	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x121\n" +

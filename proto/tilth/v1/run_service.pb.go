@@ -4,7 +4,7 @@
 // 	protoc        v3.21.12
 // source: tilth/v1/run_service.proto
 
-// Reports of runners about packages.
+// Reports of runners and builders about packages.
 
 package tilthv1
 
@@ -28,9 +28,9 @@ type ReportRunRequest struct {
 	Lease *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Exactly one of result, failure and infra_error is set.
 	Result *RunResult `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
-	// Why the packages cannot be run, through their own fault or that of the inputs; one line.
+	// Why the packages cannot be run or made, through their own fault or that of the inputs; one line.
 	Failure string `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
-	// Set (DEVICE_INFRA, FARM_INFRA) if the attempt failed for another reason.
+	// Set (BUILD_INFRA, DEVICE_INFRA, FARM_INFRA) if the attempt failed for another reason.
 	InfraError    ErrorClass `protobuf:"varint,4,opt,name=infra_error,json=infraError,proto3,enum=tilth.v1.ErrorClass" json:"infra_error,omitempty"`
 	InfraMessage  string     `protobuf:"bytes,5,opt,name=infra_message,json=infraMessage,proto3" json:"infra_message,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -4,7 +4,7 @@
 // - protoc             v3.21.12
 // source: tilth/v1/run_service.proto
 
-// Reports of runners about packages.
+// Reports of runners and builders about packages.
 
 package tilthv1
 
@@ -28,7 +28,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// RunService is called by the runner that holds a run's lease.
+// RunService is called by the agent that holds a run's lease.
 type RunServiceClient interface {
 	// ReportRun ends the job, DONE with a result or FAILED through its own fault, or retries it if the device or the
 	// farm failed. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
@@ -58,7 +58,7 @@ func (c *runServiceClient) ReportRun(ctx context.Context, in *ReportRunRequest, 
 // All implementations must embed UnimplementedRunServiceServer
 // for forward compatibility.
 //
-// RunService is called by the runner that holds a run's lease.
+// RunService is called by the agent that holds a run's lease.
 type RunServiceServer interface {
 	// ReportRun ends the job, DONE with a result or FAILED through its own fault, or retries it if the device or the
 	// farm failed. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
