@@ -2,8 +2,8 @@ package op
 
 import (
 	"fmt"
-	"slices"
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
