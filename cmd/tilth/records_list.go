@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,20 +114,13 @@ func newRecordsBest(a *app) *cobra.Command {
 				rows = append(rows, newBestRow(r))
 			}
 		}
-		headings := []string{"WORKLOAD", ">LATENCY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE"}
-		metered := slices.ContainsFunc(rows, func(r bestRow) bool { return r.EnergyJoules > 0 })
-		if metered {
-			headings = slices.Insert(headings, 2, ">ENERGY")
-		}
-		return list(a.stdout, asJSON, rows, humanize.NewTable(headings...).Times("MEASURED"), func(r bestRow) []string {
-			row := []string{
-				humanize.Digest(r.Workload), humanize.Seconds(r.LatencySeconds), r.uncertainty(), humanize.GFLOPS(r.Flop, r.LatencySeconds), humanize.Instant(r.At), r.Device,
-				r.Target, cmp.Or(r.Kernel, r.Origin),
+		table := humanize.NewTable("WORKLOAD", ">LATENCY", ">ENERGY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE").
+			Times("MEASURED").Rare("ENERGY")
+		return list(a.stdout, asJSON, rows, table, func(r bestRow) []string {
+			return []string{
+				humanize.Digest(r.Workload), humanize.Seconds(r.LatencySeconds), humanize.Joules(r.EnergyJoules), r.uncertainty(),
+				humanize.GFLOPS(r.Flop, r.LatencySeconds), humanize.Instant(r.At), r.Device, r.Target, cmp.Or(r.Kernel, r.Origin),
 			}
-			if metered {
-				row = slices.Insert(row, 2, humanize.Joules(r.EnergyJoules))
-			}
-			return row
 		})
 	})
 }

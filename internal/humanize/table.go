@@ -22,6 +22,8 @@ type column struct {
 	right bool
 	// whole disables eliding and dropping.
 	whole bool
+	// rare drops the column if no row has a value.
+	rare bool
 	// optional is the rank of the column among those to drop first; 0 for others.
 	optional int
 	// instants marks cells as times formatted by Instant.
@@ -79,6 +81,11 @@ func (t *Table) Optional(headings ...string) *Table {
 		t.set([]string{h}, func(c *column) { c.optional = rank })
 	}
 	return t
+}
+
+// Rare marks columns that are dropped if no row has a value there.
+func (t *Table) Rare(headings ...string) *Table {
+	return t.set(headings, func(c *column) { c.rare = true })
 }
 
 func (t *Table) set(headings []string, change func(*column)) *Table {
@@ -206,6 +213,12 @@ func (t *Table) widths(rows [][]string) []int {
 	for _, row := range rows {
 		for i, cell := range row {
 			widths[i] = max(widths[i], Columns(cell))
+		}
+	}
+	for i, c := range t.columns {
+		hasValue := func(row []string) bool { return i < len(row) && row[i] != "" && row[i] != Missing }
+		if c.rare && !slices.ContainsFunc(rows[1:], hasValue) {
+			widths[i] = dropped
 		}
 	}
 	return widths

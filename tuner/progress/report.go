@@ -17,61 +17,32 @@ import (
 // WriteTable writes a row for each task and one for the model, the sum of its tasks. Speed-ups are those within a
 // model where they were measured.
 func (t *Tally) WriteTable(w io.Writer) error {
-	headings := []string{"TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS"}
-	joules := t.BestJoules()
-	if joules > 0 {
-		headings = append(headings, ">ENERGY")
-	}
-	untunedInModel, tunedInModel := t.inModel()
-	if tunedInModel > 0 {
-		headings = append(headings, ">IN MODEL")
-	}
-	table := humanize.NewTable(headings...).Errors("ERRORS").Optional("ENERGY", "TIMES", "INTERVAL", "OF LIMIT", "GFLOP/s", "ERRORS", "UNTUNED")
+	table := humanize.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS", ">ENERGY", ">IN MODEL").
+		Errors("ERRORS").Rare("ENERGY", "IN MODEL").Optional("ENERGY", "TIMES", "INTERVAL", "OF LIMIT", "GFLOP/s", "ERRORS", "UNTUNED")
+	var flop float64
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
-		row := []string{task.Name, fmt.Sprintf("%gx", task.Weight), humanize.Seconds(task.UntunedSeconds), humanize.Seconds(task.BestSeconds), task.Uncertainty(),
-			task.speedUp(tunedInModel > 0), humanize.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(),
-			strconv.Itoa(task.Trials), humanize.Counts(task.Errors)}
-		if joules > 0 {
-			row = append(row, humanize.Joules(task.Best.GetEnergyJoules()))
-		}
-		if tunedInModel > 0 {
-			row = append(row, humanize.Seconds(task.InModel.seconds()))
-		}
-		table.Row(row...)
-	}
-	var flop float64
-	for _, task := range t.Tasks {
+		table.Row(task.Name, fmt.Sprintf("%gx", task.Weight), humanize.Seconds(task.UntunedSeconds), humanize.Seconds(task.BestSeconds), task.Uncertainty(),
+			task.speedUp(), humanize.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(), strconv.Itoa(task.Trials), humanize.Counts(task.Errors),
+			humanize.Joules(task.Best.GetEnergyJoules()), humanize.Seconds(task.InModel.seconds()))
 		flop += task.Flop * task.Weight
 	}
 	untuned, best := t.UntunedSeconds(), t.BestSeconds()
+	inModel := t.sum(func(task *Task) float64 { return task.InModel.seconds() })
 	speedUp := humanize.Ratio(untuned, best)
-	if tunedInModel > 0 {
-		speedUp = humanize.Ratio(untunedInModel, tunedInModel)
+	if inModel > 0 {
+		speedUp = humanize.Ratio(t.sum(func(task *Task) float64 { return task.InModel.untuned() }), inModel)
 	}
-	all := []string{"all tasks", "", humanize.Seconds(untuned), humanize.Seconds(best), "", speedUp,
-		humanize.GFLOPS(flop, best), humanize.Share(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), humanize.Counts(t.Errors())}
-	if joules > 0 {
-		all = append(all, humanize.Joules(joules))
-	}
-	if tunedInModel > 0 {
-		all = append(all, humanize.Seconds(tunedInModel))
-	}
-	table.Row(all...)
+	table.Row("all tasks", "", humanize.Seconds(untuned), humanize.Seconds(best), "", speedUp,
+		humanize.GFLOPS(flop, best), humanize.Share(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), humanize.Counts(t.Errors()),
+		humanize.Joules(t.BestJoules()), humanize.Seconds(inModel))
 	return table.Write(w)
 }
 
-// inModel returns the weighted sums of the tasks' latencies within a model, or zeros if one of them was not measured.
-func (t *Tally) inModel() (untuned, tuned float64) {
-	tuned = t.sum(func(task *Task) float64 { return task.InModel.seconds() })
-	untuned = t.sum(func(task *Task) float64 { return task.InModel.untuned() })
-	return untuned, tuned
-}
-
-// speedUp formats the speed-up over the default schedule, alone or within the model.
-func (t *Task) speedUp(inModel bool) string {
+// speedUp formats the speed-up over the default schedule, within the model or, where that is unknown, alone.
+func (t *Task) speedUp() string {
 	switch {
-	case !inModel:
+	case t.InModel == nil:
 		return humanize.Ratio(t.UntunedSeconds, t.BestSeconds)
 	case t.InModel.KeepsDefault:
 		return "default"
