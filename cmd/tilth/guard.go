@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,22 +97,18 @@ func (g *guardCommand) run(ctx context.Context, args []string) error {
 	_, err := os.Stat(args[0])
 	switch {
 	case g.update && errors.Is(err, fs.ErrNotExist):
-		if err := g.loads(args[1]); err != nil {
-			return err
-		}
 		result.Ratio, result.Verdict = 1, stats.NotSlower
+		err = g.loads(args[1])
 	case err != nil:
-		return fmt.Errorf("read the baseline: %w: --update makes the first one", err)
+		err = fmt.Errorf("read the baseline: %w: --update makes the first one", err)
 	default:
-		if err := g.measure(ctx, &result); err != nil {
-			return err
-		}
+		err = g.measure(ctx, &result)
 	}
-	if g.update && result.Verdict == stats.NotSlower {
-		if err := g.replace(args[0], args[1]); err != nil {
-			return err
-		}
-		result.Updated = true
+	if result.Updated = err == nil && g.update && result.Verdict == stats.NotSlower; result.Updated {
+		err = g.replace(args[0], args[1])
+	}
+	if err != nil {
+		return err
 	}
 	if err := printResult(g.stdout, g.asJSON, result, "%s\n", result); err != nil {
 		return err
@@ -149,28 +146,22 @@ func (g *guardCommand) measure(ctx context.Context, result *guardResult) error {
 	}
 	defer release()
 	test := stats.SlowdownTest{Threshold: result.Threshold, Looks: len(guardLooks) + 1}
-	looks, began := guardLooks, time.Now()
 	var ratios []float64
-	for last := false; !last; {
+	for began := time.Now(); ; {
 		ratio, err := g.block(ctx, [2]string{result.Baseline, result.Package}, g.limit/guardBlocks)
 		if err != nil {
 			return err
 		}
 		ratios = append(ratios, ratio)
-		last = time.Since(began) >= g.limit
-		look := len(looks) > 0 && len(ratios) == looks[0]
-		if !look && !last {
+		result.Blocks, result.ElapsedSeconds = len(ratios), time.Since(began).Seconds()
+		last := time.Since(began) >= g.limit
+		if !last && !slices.Contains(guardLooks, len(ratios)) {
 			continue
 		}
-		if look {
-			looks = looks[1:]
-		}
-		if result.Slowdown = test.Judge(ratios, last); result.Verdict != stats.Undecided {
-			break
+		if result.Slowdown = test.Judge(ratios, last); last || result.Verdict != stats.Undecided {
+			return nil
 		}
 	}
-	result.Blocks, result.ElapsedSeconds = len(ratios), time.Since(began).Seconds()
-	return nil
 }
 
 // loads returns an error if a package cannot be loaded. It names the file, not a copy.
@@ -201,26 +192,24 @@ func (g *guardCommand) block(ctx context.Context, packages [2]string, length tim
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeModels(models)) }()
-	baseline, other := models[first], models[1-first]
-	warm, err := baseline.Time(ctx, 1, 1)
-	if err == nil {
-		_, err = other.Time(ctx, 1, 1)
+	pair, number := [2]*aot.Model{models[first], models[1-first]}, 1
+	for _, m := range pair {
+		warm, err := m.Time(ctx, 1, 1)
+		if err != nil {
+			return 0, err
+		}
+		number = max(number, int(guardTurn.Seconds()/warm[0]))
 	}
-	if err != nil {
-		return 0, err
-	}
-	number := max(1, int(guardTurn.Seconds()/warm[0]))
 	var ratios []float64
 	for len(ratios)%2 == 0 || time.Now().Before(end) { // only an odd number has the same median if the packages swap names
 		var seconds [2]float64
 		first := rand.IntN(2)
 		for k := range seconds {
-			at := first ^ k
-			turn, err := [2]*aot.Model{baseline, other}[at].Time(ctx, 1, number)
+			turn, err := pair[first^k].Time(ctx, 1, number)
 			if err != nil {
 				return 0, err
 			}
-			seconds[at] = turn[0]
+			seconds[first^k] = turn[0]
 		}
 		ratios = append(ratios, seconds[1]/seconds[0])
 	}

@@ -159,6 +159,4 @@ type Features interface {
 	Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row
 	// Prior returns a cost model for a target without measurements, in LightGBM's text format, or "".
 	Prior(t *target.Target) string
-	// Code returns approximately how many instructions the source of a candidate has, a proxy for compile time.
-	Code(s *schedule.Schedule, t *target.Target) float64
 }

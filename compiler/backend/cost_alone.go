@@ -29,6 +29,3 @@ func (c costAlone) Describe(_ *schedule.Schedule, _ *target.Target, cycles float
 
 // Prior implements Features.
 func (costAlone) Prior(*target.Target) string { return "" }
-
-// Code implements Features.
-func (costAlone) Code(s *schedule.Schedule, _ *target.Target) float64 { return float64(len(s.Stages)) }

@@ -25,8 +25,6 @@ type device struct {
 	best     float64
 	// unknown counts the schedules of the space that the set lacks.
 	unknown int
-	// codes caches the instruction counts by digest.
-	codes sync.Map
 }
 
 // maxUnknown is the maximum share of a space that may be missing from its set, because rules change.
@@ -82,20 +80,6 @@ func (d *device) measure(c tuner.Candidate, rng *rand.Rand) tuner.Trial {
 		}
 	}
 	return t
-}
-
-// code returns the approximate number of instructions in a candidate's source.
-func (d *device) code(c tuner.Candidate) float64 {
-	if v, ok := d.codes.Load(c.Digest); ok {
-		return v.(float64)
-	}
-	s, err := d.space.Apply(c.Point)
-	if err != nil { // no search proposes that
-		return 0
-	}
-	code := d.features.Code(s, d.space.Target)
-	d.codes.Store(c.Digest, code)
-	return code
 }
 
 // share returns the speed of a schedule relative to the best known. It is 0 if the schedule failed or is not in the

@@ -98,8 +98,6 @@ type run struct {
 	trials  []transfer.Trial
 	// share holds, after each trial, the relative speed of the schedule that would then be chosen.
 	share []float64
-	// code is the mean instruction count of the candidates.
-	code float64
 }
 
 // Batches bounds the number of candidates per batch. A batch has as many candidates as were already tried, within
@@ -130,13 +128,11 @@ func (d *device) search(o tuner.Options, job *transfer.Job, budget int, b Batche
 			if !t.Failed && (least == 0 || t.LatencySeconds < least) {
 				least, share = t.LatencySeconds, d.best/d.points[c.Digest].LatencySeconds()
 			}
-			r.code += d.code(c)
 			s.Observe(t)
 			r.digests, r.share = append(r.digests, c.Digest), append(r.share, share)
 			r.trials = append(r.trials, transfer.Trial{Origin: c.Origin, Digest: c.Digest, LatencySeconds: t.LatencySeconds})
 		}
 	}
-	r.code /= float64(max(1, len(r.digests)))
 	return r, nil
 }
 

@@ -64,8 +64,6 @@ type SearchResult struct {
 	Missed []int `json:"missed"`
 	// After holds the mean share of the best known speed after each budget.
 	After []float64 `json:"share_after"`
-	// Code is the approximate mean instruction count of the candidates, a proxy for their build cost.
-	Code float64 `json:"code"`
 }
 
 // report summarises the runs, which are ordered by device, variant and seed.
@@ -114,9 +112,6 @@ func (r *Report) result(name string, runs []*run) SearchResult {
 		}
 		result.After = append(result.After, sum/float64(len(runs)))
 	}
-	for _, one := range runs {
-		result.Code += one.code / float64(len(runs))
-	}
 	return result
 }
 
@@ -153,7 +148,6 @@ func (r *Report) over(variants []Variant, tasks []TaskReport, summary func(stats
 		for k := range r.Budgets {
 			m.After = append(m.After, of(func(x SearchResult) float64 { return x.After[k] }))
 		}
-		m.Code = of(func(x SearchResult) float64 { return x.Code })
 		list[v] = m
 	}
 	return list
@@ -240,7 +234,6 @@ func writeResults(w *strings.Builder, r *Report, results []SearchResult) {
 	for _, b := range r.Budgets {
 		headings = append(headings, fmt.Sprintf(">AFTER %d", b))
 	}
-	headings = append(headings, ">CODE")
 	table := humanize.NewTable(headings...)
 	for _, one := range results {
 		cells := []string{one.Search}
@@ -250,7 +243,6 @@ func writeResults(w *strings.Builder, r *Report, results []SearchResult) {
 		for _, share := range one.After {
 			cells = append(cells, fmt.Sprintf("%.1f %%", 100*share))
 		}
-		cells = append(cells, strconv.Itoa(int(one.Code)))
 		table.Row(cells...)
 	}
 	_ = table.Write(w) // a builder never fails

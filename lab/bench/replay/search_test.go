@@ -241,8 +241,8 @@ func TestTrialsAndSharesOfARun(t *testing.T) {
 
 func TestRunsThatMissCountAsTheBudget(t *testing.T) {
 	r := &Report{Budget: 100, Shares: []float64{0.8, 0.99}, Budgets: []int{1, 2}}
-	got := r.result("ga", []*run{{share: []float64{0.5, 0.8}, code: 200}, {share: []float64{1}, code: 100}})
-	want := SearchResult{Search: "ga", Trials: []float64{1.5, 50.5}, Missed: []int{0, 1}, After: []float64{0.75, 0.9}, Code: 150}
+	got := r.result("ga", []*run{{share: []float64{0.5, 0.8}}, {share: []float64{1}}})
+	want := SearchResult{Search: "ga", Trials: []float64{1.5, 50.5}, Missed: []int{0, 1}, After: []float64{0.75, 0.9}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

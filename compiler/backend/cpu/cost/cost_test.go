@@ -179,38 +179,6 @@ func TestTileThatCrossesRowsPadsThemWhole(t *testing.T) {
 	t.Fatal("the model has no such task")
 }
 
-// TestCodeGrowsWithTheTileAndItsBorders checks that a window whose borders are distinguished by index is printed for
-// each side of them.
-func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
-	m, compared := parseTarget(t, "x86-64-v3", 1), 0
-	for _, w := range builtin(t, "mobilenet-v2") {
-		sp := sketch.New(w, m, schedule.Strict)
-		code := func(origin string) float64 {
-			p, ok := sp.Parse(origin)
-			if !ok || sp.Format(p) != origin {
-				return 0
-			}
-			s, err := sp.Apply(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return analyse(s, m).Code()
-		}
-		const rest = " hb=1 cb=1 outer=0 inner=0 ku=9 pf=0 joint=0 feed="
-		small, large, borders := code("tv=1 tw=1 th=1"+rest+"1"), code("tv=2 tw=2 th=1"+rest+"1"), code("tv=1 tw=1 th=1"+rest+"0")
-		if small == 0 || large == 0 || borders == 0 {
-			continue
-		}
-		compared++
-		if !(0 < small && 2*small < large && 2*small < borders) {
-			t.Errorf("%g instructions, with a larger tile %g, with borders %g", small, large, borders)
-		}
-	}
-	if compared == 0 {
-		t.Error("no window was found")
-	}
-}
-
 // TestRegionCostsWhereSeveralWorkersShareALoop checks that a single worker, or a loop of one piece, starts no
 // region.
 func TestRegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {

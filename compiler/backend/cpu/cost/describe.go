@@ -2,7 +2,6 @@ package cost
 
 import (
 	_ "embed" // for the model
-	"math"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
@@ -76,13 +75,6 @@ func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64)
 		values[k] = costfeatures.Finite(c.value(a))
 	}
 	return costfeatures.Row{Set: set, Values: values}
-}
-
-// Code implements backend.Features.
-func (Features) Code(s *schedule.Schedule, t *target.Target) float64 {
-	a := analysed(s, t, math.NaN())
-	defer a.done()
-	return a.Code()
 }
 
 // x86 was trained on 64 candidates of each of 223 tasks of the built-in models with AVX-512, recorded twice, and of

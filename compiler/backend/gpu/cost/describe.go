@@ -1,8 +1,6 @@
 package cost
 
 import (
-	"math"
-
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
@@ -89,11 +87,3 @@ func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64)
 
 // Prior implements backend.Features. There were no GPU measurements to train a model on.
 func (Features) Prior(*target.Target) string { return "" }
-
-// Code implements backend.Features.
-func (Features) Code(s *schedule.Schedule, t *target.Target) (instructions float64) {
-	for _, l := range describeAnalysed(s, t, math.NaN()).Launches {
-		instructions += l.Code
-	}
-	return instructions
-}

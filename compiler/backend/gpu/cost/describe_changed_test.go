@@ -14,7 +14,7 @@ func TestFeaturesOfChangedTraces(t *testing.T) {
 	on, f := describeCard(t), cost.Features{}
 	rapid.Check(t, func(t *rapid.T) {
 		c := kerneltest.DrawTiled(t)
-		for k, v := range append(f.Describe(c.Schedule, on, 1000).Values, float32(f.Code(c.Schedule, on))) {
+		for k, v := range f.Describe(c.Schedule, on, 1000).Values {
 			if math.IsInf(float64(v), 0) {
 				t.Fatalf("value %d is %v of\n%s", k, v, c.Text())
 			}
