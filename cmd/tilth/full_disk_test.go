@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
@@ -40,6 +43,7 @@ func TestFarmContinuesAfterItsDiskWasFull(t *testing.T) {
 
 	ballast := filepath.Join(data, "ballast")
 	fillDisk(t, ballast)
+	f.outgrow(ctx)
 	tracker := f.running["tracker"]
 	defer context.AfterFunc(ctx, func() { _ = tracker.Process.Kill() })()
 	if err := tracker.Wait(); err == nil {
@@ -65,6 +69,16 @@ func TestFarmContinuesAfterItsDiskWasFull(t *testing.T) {
 	}
 	if n := distinctTrials(t, log); n != budget {
 		t.Errorf("the log has %d distinct trials, want %d", n, budget)
+	}
+}
+
+// outgrow imports records until the tracker fails. Trials alone may fit in free pages of its records file.
+func (f *farmUnderTest) outgrow(ctx context.Context) {
+	var err error
+	for second := int64(1); err == nil; second++ {
+		r := storetest.Record("elsewhere", "workload", second, 1)
+		r.Measurement.Candidate.Origin = bytes.Repeat([]byte("x"), 200<<10)
+		_, _, err = f.client.ImportRecords(ctx, storesync.Each([]*tilthv1.Record{r}))
 	}
 }
 
