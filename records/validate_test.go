@@ -81,6 +81,24 @@ func TestImplausibleMeasurementIsRefused(t *testing.T) {
 	}
 }
 
+// TestPreferencesDoNotTravel checks that a record from elsewhere ranks by its latency.
+func TestPreferencesDoNotTravel(t *testing.T) {
+	incoming, err := records.NewIncoming()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := records.Prefer(storetest.Record("cpu", "conv", 1, 2), storetest.Record("cpu", "conv", 2, 1.5).GetMeasurement(), time.Now(), "as fast within a model")
+	if !ok || records.Cost(r.GetMeasurement()) >= 1.5 {
+		t.Fatalf("preferred: %v, %v", ok, r)
+	}
+	if err := incoming.Admit(r); err != nil || records.Cost(r.GetMeasurement()) != 2 || r.GetMeasurement().GetPreferredTo() != "" {
+		t.Errorf("admitted as %v, %v", r, err)
+	}
+	if _, ok := records.Prefer(r, storetest.Record("cpu", "conv", 2, 0.9).GetMeasurement(), time.Now(), "twice as slow"); ok {
+		t.Error("a candidate that takes more than twice the time is preferred")
+	}
+}
+
 // TestNoLatencyBeatsTheMachine checks latencies against a workload's operations, and a machine's measured rate, which
 // is of float32 and may be half of the true one.
 func TestNoLatencyBeatsTheMachine(t *testing.T) {

@@ -45,7 +45,7 @@ type recordsDiagnosis struct {
 	diagnosed map[string]bool
 }
 
-// diagnosedTask is a task with its record, or the reason for which it has none.
+// diagnosedTask is a task with its record, or the reason why none applies.
 type diagnosedTask struct {
 	Task           string     `json:"task"`
 	Workload       string     `json:"workload"`
@@ -62,8 +62,8 @@ type unusedRecords struct {
 	Records   uint64 `json:"records"`
 }
 
-const recordsDoctorLong = `Explain which records apply to models on a target: for each task its best record, or why it
-has none that 'tilth compile' would use, and below them the records that no task uses.
+const recordsDoctorLong = `Explain which records apply to models on a target. For each task, the command shows its
+best record, or why 'tilth compile' cannot use one, and then lists the unused records.
 
 Records apply to one target: an instruction set and processor, a number of threads and a
 compiler. After an upgrade of the compiler, 'tilth tune' begins with the best schedules of

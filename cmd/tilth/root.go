@@ -31,8 +31,8 @@ compiling and measuring candidates on the device, remembers the best ones, and
 uses them to compile the model into a package.
 
 A file named - is standard input or standard output. The exit status is 0 for success,
-1 for failure, 2 for wrong usage, and 130 after an interrupt (143 after SIGTERM). A
-service that is asked to stop exits with 0.`
+1 for failure, 2 for wrong usage, 3 for a test that needs more time (tilth guard), and
+130 after an interrupt (143 after SIGTERM). A service that is asked to stop exits with 0.`
 
 const rootExample = `  tilth model resnet-18 -o resnet18.onnx       write a test model
   tilth tune resnet18.onnx --time 5m           tune it on this machine

@@ -39,7 +39,7 @@ type view struct {
 
 type axis struct{ count, stride int64 }
 
-// viewOf returns the view of the elements at an offset, for all values of its variables; ok is false if there is none.
+// viewOf returns the elements that an offset visits as its variables vary. It returns false if they are not a view.
 func viewOf(offset expr.Linear) (v view, ok bool) {
 	v.first = offset.Const
 	for _, t := range offset.Terms {

@@ -105,6 +105,7 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 	if err != nil || trials != 3 {
 		t.Errorf("%d trials, %v; want 3", trials, err)
 	}
+	preferenceCounts(t, l, cfg)
 	if err := l.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -151,6 +152,35 @@ func leaveOpen(t *testing.T, cfg LocalConfig, owner string) {
 	}
 	if err := l.Stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// preferenceCounts checks that a stored preference for the slowest candidate changes the best record.
+func preferenceCounts(t *testing.T, l *Local, cfg LocalConfig) {
+	t.Helper()
+	var slowest *tilthv1.Record
+	err := l.Client.ListRecords(t.Context(), cfg.Target.Fingerprint(), "", func(r *tilthv1.Record) error {
+		if records.Verified(r.GetMeasurement()) && records.Cost(r.GetMeasurement()) > records.Cost(slowest.GetMeasurement()) {
+			slowest = r
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its rival is no slower than half of it, whatever was measured.
+	rival := &tilthv1.Measurement{Candidate: &tilthv1.Candidate{Digest: "rival"}, LatencySeconds: slowest.GetMeasurement().GetLatencySeconds() / 1.5}
+	preferred, ok := records.Prefer(slowest, rival, time.Now(), "as fast within a model")
+	if !ok {
+		t.Fatal("the slowest candidate cannot be preferred")
+	}
+	preferred.Measurement.PreferredSeconds = records.MinLatencySeconds
+	if err := l.Prefer(t.Context(), []*tilthv1.Record{preferred}); err != nil {
+		t.Fatal(err)
+	}
+	best, err := l.Client.BestRecords(t.Context(), cfg.Target.Fingerprint(), "fast", slowest.GetWorkloadDigest())
+	if err != nil || len(best) != 1 || best[0].GetMeasurement().GetCandidate().GetDigest() != slowest.GetMeasurement().GetCandidate().GetDigest() {
+		t.Errorf("the best is %v, %v", best, err)
 	}
 }
 

@@ -62,6 +62,17 @@ func TestTableAlignsByRunesAndLeavesNoTrailingSpace(t *testing.T) {
 	}
 }
 
+func TestColumnsWithoutValuesAreDropped(t *testing.T) {
+	for energy, want := range map[string]string{Missing: "TASK\nconv\n", "": "TASK\nconv\n", "3 J": "TASK  ENERGY\nconv     3 J\n"} {
+		table := NewTable("TASK", ">ENERGY").Rare("ENERGY")
+		table.Row("conv", energy)
+		var b strings.Builder
+		if err := table.Write(&b); err != nil || b.String() != want {
+			t.Errorf("%q: %q, %v, want %q", energy, b.String(), err, want)
+		}
+	}
+}
+
 func TestCellIsOneLine(t *testing.T) {
 	table := NewTable("NAME", "REASON")
 	table.Row("a", "b\x1b[2J\nforged  row\u202e")
