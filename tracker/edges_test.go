@@ -54,10 +54,22 @@ func TestRecordsComeAndGoOverTheWire(t *testing.T) {
 	}
 }
 
+// unreadable is a collector whose only metric has no value.
+type unreadable struct{}
+
+func (unreadable) Describe(chan<- *prometheus.Desc) {}
+
+func (unreadable) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("unreadable", "", nil, nil), errors.New("the disk cannot be read"))
+}
+
+// TestMetricsHealthAndStatusPage includes a metric that cannot be read, which must not hide the others.
 func TestMetricsHealthAndStatusPage(t *testing.T) {
 	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{}))
 	defer db.Close()
-	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir(), Registerer: prometheus.NewRegistry()}))
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(unreadable{})
+	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir(), Registerer: registry}))
 	must[*tilthv1.SubmitJobResponse](t)(tr.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")}))
 	must[*tilthv1.JoinResponse](t)(tr.Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec("board <7>", tilthv1.AgentKind_AGENT_KIND_RUNNER)}))
 	for path, wants := range map[string][]string{

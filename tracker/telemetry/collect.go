@@ -8,14 +8,14 @@ type collector[S any] struct {
 	metrics  []metric[S]
 }
 
-// metric is a metric of a snapshot. collect passes each of its series to tell. A scrape reports its error.
+// metric is a metric of a snapshot. collect passes each of its series to emit. A scrape reports its error.
 type metric[S any] struct {
 	desc    *prometheus.Desc
 	kind    prometheus.ValueType
-	collect func(of S, tell tellFunc) error
+	collect func(of S, emit emitFunc) error
 }
 
-type tellFunc func(value float64, labels ...string)
+type emitFunc func(value float64, labels ...string)
 
 // Describe implements prometheus.Collector.
 func (c *collector[S]) Describe(ch chan<- *prometheus.Desc) {
@@ -44,13 +44,13 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // gauge returns a gauge of the tracker with a single series.
 func gauge[S any](name, help string, value func(of S) float64) metric[S] {
-	return gauges(name, help, nil, func(of S, tell tellFunc) { tell(value(of)) })
+	return gauges(name, help, nil, func(of S, emit emitFunc) { emit(value(of)) })
 }
 
 // gauges returns a gauge of the tracker with labels.
-func gauges[S any](name, help string, labels []string, collect func(of S, tell tellFunc)) metric[S] {
-	return metric[S]{desc(name, help, labels...), prometheus.GaugeValue, func(of S, tell tellFunc) error {
-		collect(of, tell)
+func gauges[S any](name, help string, labels []string, collect func(of S, emit emitFunc)) metric[S] {
+	return metric[S]{desc(name, help, labels...), prometheus.GaugeValue, func(of S, emit emitFunc) error {
+		collect(of, emit)
 		return nil
 	}}
 }

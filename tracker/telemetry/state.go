@@ -27,25 +27,25 @@ func newStateCollector(from Sources) prometheus.Collector {
 		return figures{f, greatest(f.Owners, func(u policy.Usage) int { return u.Jobs })}
 	}
 	ofOwner := func(name, help string, value func(policy.Usage) int64) metric[figures] {
-		return gauges("owner_"+name, help, []string{"owner"}, func(f figures, tell tellFunc) {
+		return gauges("owner_"+name, help, []string{"owner"}, func(f figures, emit emitFunc) {
 			for _, owner := range f.owners {
-				tell(float64(value(f.Owners[owner])), owner)
+				emit(float64(value(f.Owners[owner])), owner)
 			}
 		})
 	}
 	return &collector[figures]{snapshot, []metric[figures]{
-		gauges("queue_depth", "Work waiting for an agent, by kind and class of agent.", []string{"kind", "class"}, func(f figures, tell tellFunc) {
+		gauges("queue_depth", "Work waiting for an agent, by kind and class of agent.", []string{"kind", "class"}, func(f figures, emit emitFunc) {
 			for _, need := range greatest(f.Queues, func(n int) int { return n }) {
-				tell(float64(f.Queues[need]), wire.AgentKind(need.Kind), need.Class)
+				emit(float64(f.Queues[need]), wire.AgentKind(need.Kind), need.Class)
 			}
 		}),
 		by("open_jobs", "Jobs that have not ended, by state.", "state", wire.JobState, func(f figures) map[tilthv1.JobState]int { return f.Jobs }),
 		by("batches", "Batches in progress, by stage.", "stage", stageName, func(f figures) map[storev1.Stage]int { return f.Batches }),
 		by("waiting_jobs", "Jobs without progress, by reason.", "reason", wire.WaitReason,
 			func(f figures) map[tilthv1.WaitReason]int { return f.Reasons }),
-		gauges("agents", "Known agents, by kind and state.", []string{"kind", "state"}, func(f figures, tell tellFunc) {
+		gauges("agents", "Known agents, by kind and state.", []string{"kind", "state"}, func(f figures, emit emitFunc) {
 			for a, n := range f.Agents {
-				tell(float64(n), wire.AgentKind(a.Kind), wire.AgentState(a.State))
+				emit(float64(n), wire.AgentKind(a.Kind), wire.AgentState(a.State))
 			}
 		}),
 		ofOwner("jobs", "Jobs that have not ended, by owner.", func(u policy.Usage) int64 { return int64(u.Jobs) }),
@@ -66,9 +66,9 @@ func newStateCollector(from Sources) prometheus.Collector {
 
 // by returns a gauge of counts by a value with a name.
 func by[K comparable](name, help, label string, nameOf func(K) string, counts func(figures) map[K]int) metric[figures] {
-	return gauges(name, help, []string{label}, func(f figures, tell tellFunc) {
+	return gauges(name, help, []string{label}, func(f figures, emit emitFunc) {
 		for k, n := range counts(f) {
-			tell(float64(n), nameOf(k))
+			emit(float64(n), nameOf(k))
 		}
 	})
 }
@@ -97,10 +97,10 @@ const shownJobs = 200
 // newJobCollector returns the progress of open jobs. Ended jobs have no metrics, which bounds the number of series.
 func newJobCollector(s Sources) prometheus.Collector {
 	ofJob := func(name, help string, value func(j state.JobFigures) (v float64, known bool)) metric[[]state.JobFigures] {
-		return gauges("job_"+name, help, []string{"job", "name"}, func(jobs []state.JobFigures, tell tellFunc) {
+		return gauges("job_"+name, help, []string{"job", "name"}, func(jobs []state.JobFigures, emit emitFunc) {
 			for _, j := range jobs {
 				if v, known := value(j); known {
-					tell(v, j.ID, j.Name)
+					emit(v, j.ID, j.Name)
 				}
 			}
 		})
@@ -127,9 +127,9 @@ type deviceFigures struct {
 
 func newDeviceCollector(s Sources) prometheus.Collector {
 	ofDevice := func(name, help string, value func(state.DeviceFigures) float64) metric[deviceFigures] {
-		return gauges("device_"+name, help, []string{"device"}, func(f deviceFigures, tell tellFunc) {
+		return gauges("device_"+name, help, []string{"device"}, func(f deviceFigures, emit emitFunc) {
 			for _, d := range f.furthest {
-				tell(value(d), d.Name)
+				emit(value(d), d.Name)
 			}
 		})
 	}
@@ -137,10 +137,10 @@ func newDeviceCollector(s Sources) prometheus.Collector {
 		f.states, f.warned, f.furthest = s.Devices(shownDevices)
 		return f
 	}, []metric[deviceFigures]{
-		gauges("devices", "Known devices, by state.", []string{"state"}, func(f deviceFigures, tell tellFunc) {
+		gauges("devices", "Known devices, by state.", []string{"state"}, func(f deviceFigures, emit emitFunc) {
 			for number := range tilthv1.DeviceState_name {
 				if state := tilthv1.DeviceState(number); state != tilthv1.DeviceState_DEVICE_STATE_UNSPECIFIED {
-					tell(float64(f.states[state]), wire.DeviceState(state))
+					emit(float64(f.states[state]), wire.DeviceState(state))
 				}
 			}
 		}),

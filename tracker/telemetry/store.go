@@ -19,9 +19,9 @@ func flag(is bool) float64 {
 // newStoreCollector returns metrics of what the tracker has on disk.
 func newStoreCollector(from Sources) prometheus.Collector {
 	byReason := func(name, help string, counts func(artifact.Stats) map[string]int64) metric[artifact.Stats] {
-		return gauges(name, help, []string{"reason"}, func(s artifact.Stats, tell tellFunc) {
+		return gauges(name, help, []string{"reason"}, func(s artifact.Stats, emit emitFunc) {
 			for why, n := range counts(s) {
-				tell(float64(n), why)
+				emit(float64(n), why)
 			}
 		}).counted()
 	}
@@ -43,10 +43,10 @@ func newStoreCollector(from Sources) prometheus.Collector {
 		byReason("artifacts_refused_total", "Uploads refused for lack of space or by the limit of their identity, by reason.",
 			func(s artifact.Stats) map[string]int64 { return s.Refused }),
 		{desc("disk_free_bytes", "Free disk space of the records file or of the artifacts, whichever is less."), prometheus.GaugeValue,
-			func(_ artifact.Stats, tell tellFunc) error {
+			func(_ artifact.Stats, emit emitFunc) error {
 				free, err := from.FreeBytes()
 				if err == nil {
-					tell(float64(free))
+					emit(float64(free))
 				}
 				return err
 			}},

@@ -35,10 +35,7 @@ func (s *Site) Run(ctx context.Context) {
 	tick := time.NewTicker(noteEvery)
 	defer tick.Stop()
 	for {
-		m, err := s.gather()
-		if err != nil {
-			s.Logger.Warn("metrics not gathered", "error", err)
-		}
+		m := s.gather()
 		s.history.note(m, s.Now())
 		s.problems(view{now: m, at: s.Now(), notReady: s.Checks.Ready(ctx)})
 		select {

@@ -109,7 +109,9 @@ func New(cfg Config) *Site {
 	}
 	mux := http.NewServeMux()
 	if cfg.Metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
+		mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{
+			ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelWarn),
+		}))
 	}
 	cfg.Checks.Register(mux)
 	for path, show := range map[string]func(http.ResponseWriter, *http.Request) error{

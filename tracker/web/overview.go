@@ -49,10 +49,7 @@ func (s *Site) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	families, err := s.gather()
-	if err != nil {
-		return err
-	}
+	families := s.gather()
 	p := overviewPage{
 		Queues: families.figures("queue_depth", "kind", "class"), Jobs: families.figures("open_jobs", "state"),
 		Devices: families.figures("devices", "state"), Agents: families.figures("agents", "kind", "state"),
@@ -66,16 +63,20 @@ func (s *Site) overview(w http.ResponseWriter, r *http.Request) error {
 // metrics maps names without prefix to the tracker's metrics.
 type metrics map[string]*dto.MetricFamily
 
-func (s *Site) gather() (metrics, error) {
+// gather returns the metrics. It logs and omits those that cannot be read.
+func (s *Site) gather() metrics {
 	out := metrics{}
 	if s.Metrics == nil {
-		return out, nil
+		return out
 	}
 	families, err := s.Metrics.Gather()
 	for _, f := range families {
 		out[strings.TrimPrefix(f.GetName(), "tilth_tracker_")] = f
 	}
-	return out, err
+	if err != nil {
+		s.Logger.Warn("metrics not gathered", "error", err)
+	}
+	return out
 }
 
 func value(m *dto.Metric) float64 {
