@@ -69,7 +69,10 @@ func looks(t *testing.T, address string) (count int) {
 func (w *waiter) outlives(t *testing.T, address string) {
 	t.Helper()
 	first := looks(t, address)
-	eventually(t, "it looked often", func() bool { return looks(t, address) > first+9 })
+	eventually(t, "it looked often", func() bool {
+		w.waits(t)
+		return looks(t, address) > first+9
+	})
 	w.waits(t)
 }
 
@@ -128,8 +131,12 @@ func TestTrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
 	settled(t, first, write(first, 1, 1))
 	release := hold(t, address, "SELECT FROM tilth.tracker FOR UPDATE")
 	waiting := write(first, 2, 1)
+	session := holder(t, address)
 	w := standBy(t, address)
 	w.outlives(t, address)
+	if now := holder(t, address); now != session {
+		t.Errorf("session %d has the database, and had been %d", now, session)
+	}
 	release()
 	settled(t, first, waiting)
 	w.waits(t)
@@ -143,8 +150,7 @@ func TestTrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
 	first := opened(t, address)
 	w := standBy(t, address)
 	w.outlives(t, address)
-	do(t, address, `SELECT pg_terminate_backend(pid) FROM pg_locks
-		WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+	do(t, address, "SELECT pg_terminate_backend(pid) "+holders)
 	w.outlives(t, address)
 	settled(t, first, write(first, 1, 1))
 	w.waits(t)
@@ -368,6 +374,17 @@ func TestBlockedTakeoverTimesOut(t *testing.T) {
 			opened(t, address)
 		})
 	}
+}
+
+// holders is the end of a query of the sessions that have locks of the database: the tracker's.
+const holders = `FROM pg_locks
+	WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
+// holder returns the process id of the session that has the database; 0 if none.
+func holder(t *testing.T, address string) (pid int) {
+	t.Helper()
+	ask(t, address, "SELECT coalesce(max(pid), 0) "+holders, &pid)
+	return pid
 }
 
 // hold holds the locks of a statement in a transaction until release is called.

@@ -202,14 +202,12 @@ func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
 	settled(t, db, write(db, 1, 5))
 	// The store loses its session and finds the lock held at each reconnect, so it cannot use that server.
 	old := p.servers[p.primary].Address(p.servers[p.primary].Folder(), p.database)
-	const writer = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-	var pid int
-	ask(t, old, writer, &pid)
-	holder := connect(t, old)
-	defer holder.Close(context.Background())
+	pid := holder(t, old)
+	other := connect(t, old)
+	defer other.Close(context.Background())
 	held := make(chan error, 1)
 	go func() {
-		_, err := holder.Exec(t.Context(), "SELECT pg_advisory_lock(499984921704)")
+		_, err := other.Exec(t.Context(), "SELECT pg_advisory_lock(499984921704)")
 		held <- err
 	}()
 	eventually(t, "the lock is waited for", func() bool {
