@@ -24,11 +24,13 @@ type Compiler struct {
 	Objects *toolchain.Objects
 	// Numerics restricts the schedules.
 	Numerics schedule.Numerics
+	// Emulator is the command that runs programs of the target; nil if this machine does.
+	Emulator []string
 }
 
 // Run compiles programs with random schedules and returns the outputs for their inputs.
 func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs []map[string]*array.Array, seed uint64) ([]map[string]*array.Array, error) {
-	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects}
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects, Emulator: c.Emulator}
 	return aot.RunOnce(ctx, programs, inputs, options, func(tasks []program.Task) ([]aot.Choice, error) {
 		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
 	})
@@ -36,7 +38,7 @@ func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs 
 
 // RunAll is Run with several consecutive runs.
 func (c *Compiler) RunAll(ctx context.Context, programs []*program.Program, runs [][]map[string]*array.Array, seed uint64) ([][]map[string]*array.Array, error) {
-	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects}
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects, Emulator: c.Emulator}
 	return aot.RunSeveral(ctx, programs, runs, options, func(tasks []program.Task) ([]aot.Choice, error) {
 		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
 	})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -93,18 +94,27 @@ func TestRandomGraphsEvaluateAsInONNXRuntime(t *testing.T) {
 	t.Logf("ONNX Runtime: %d graphs compared, %d refused, %d ended it", p.compared, p.refused, p.ended)
 }
 
-// TestRandomGraphsOnOtherBackends runs graphs on the reference kernels and on the simulated GPU.
-func TestRandomGraphsOnOtherBackends(t *testing.T) {
+// TestRandomGraphsOnOtherTargets runs graphs on the reference kernels, on the simulated GPU, on an OpenCL device, and
+// on boards under emulators.
+func TestRandomGraphsOnOtherTargets(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: compiles the graphs once for each backend")
+		t.Skip("slow: compiles the graphs once for each target")
 	}
-	for _, name := range []string{"reference", "gpu-sim"} {
+	for name, emulator := range map[string]string{
+		"reference": "", "gpu-sim": "", "opencl": "",
+		"sifive-u74":  "qemu-riscv64 -L /usr/riscv64-linux-gnu",
+		"riscv64":     "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=128 -L /usr/riscv64-linux-gnu",
+		"arm32":       "qemu-arm -cpu cortex-a7 -L /usr/arm-linux-gnueabihf",
+		"arm64":       "qemu-aarch64 -L /usr/aarch64-linux-gnu",
+		"neoverse-v1": "qemu-aarch64 -cpu max,sve256=on,sve512=off -L /usr/aarch64-linux-gnu",
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCompiler(t)
 			var err error
 			if c.Target, err = registry.Target(name, 2); err != nil {
 				t.Fatal(err)
 			}
+			c.Emulator = strings.Fields(emulator)
 			storage, err := registry.Storage(c.Target, c.Numerics, array.Invalid)
 			if err != nil {
 				t.Fatal(err)
