@@ -38,6 +38,9 @@ func TestEveryPackageHasAComment(t *testing.T) {
 			}
 			if parsed.Doc != nil {
 				comments++
+				if name := filepath.Base(file); name != "doc.go" && parsed.Name.Name != "main" {
+					t.Errorf("the package comment is in %s, want doc.go", file)
+				}
 				if n := strings.Count(parsed.Doc.Text(), "\n"); n > docLines {
 					t.Errorf("the package comment in %s has %d lines, want at most %d", file, n, docLines)
 				}
