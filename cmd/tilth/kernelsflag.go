@@ -170,7 +170,7 @@ func (f *recordKernelFlags) open(ctx context.Context, compiler string, w io.Writ
 	return f.pin(ctx, compiler, true)
 }
 
-// allows implements selection.Sources.Own.
+// allows reports whether a kernel from a record may be used, for bestschedule.Sources.Own.
 func (f *recordKernelFlags) allows(k *userkernel.Kernel) bool {
 	if f.kernelsFlag.allows(k) {
 		return true

@@ -140,7 +140,7 @@ const (
 	Unreadable
 )
 
-// Refusal is the error for a refused request, independent of transport; package services converts it to a gRPC status.
+// Refusal is the error for a refused request, independent of transport; package rpc converts it to a gRPC status.
 // The request has changed nothing.
 type Refusal struct {
 	Kind RefusalKind
