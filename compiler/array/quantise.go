@@ -29,7 +29,7 @@ type quantiser struct {
 	integers []byte
 	scales   *Array
 	inner    int64
-	// Integers range from lo to hi.
+	// min and max bound the integers.
 	min, max float64
 }
 

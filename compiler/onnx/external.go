@@ -66,7 +66,7 @@ type folder struct {
 	// sizes holds the sizes of the files read so far, by name; all is their sum.
 	sizes map[string]int64
 	all   int64
-	// The file read last; models have one for all tensors, or one each.
+	// name to size describe the file read last; models have one for all tensors, or one each.
 	name string
 	file *os.File
 	size int64

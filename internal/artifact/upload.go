@@ -19,7 +19,7 @@ type upload struct {
 	file
 	sum hash.Hash // hash of the received bytes; nil if they arrived before a restart
 	out File
-	// The call that sends the upload, nil between calls, and a channel that is closed when the call ends.
+	// call is the call that sends the upload, nil between calls; done is closed when it ends.
 	call context.Context
 	done chan struct{}
 }

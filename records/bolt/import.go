@@ -46,7 +46,7 @@ type importing struct {
 	number uint64
 	chunks uint64             // stored so far
 	under  []*records.Pending // pending writes
-	// Owned by the writer while writes are pending.
+	// imported and skipped are owned by the writer while writes are pending.
 	imported, skipped uint64
 }
 

@@ -44,7 +44,7 @@ func (s Shares) Of(owner string) Share {
 
 // Usage is what an owner currently uses.
 type Usage struct {
-	// Open jobs, and the trials that they may reach.
+	// Jobs counts the open jobs, Trials the trials that they may reach.
 	Jobs, Trials int
 	// ArtifactBytes is the size of the artifacts of batches that wait for a runner or are with one.
 	ArtifactBytes int64

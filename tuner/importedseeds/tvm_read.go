@@ -267,7 +267,7 @@ func kindOf(text string) string {
 	return t.Kind
 }
 
-// Both formats store a measurement as latencies, an error code (0 for none), and two more numbers.
+// seconds returns the mean latency of a result: latencies, an error code (0 for none), and two more numbers.
 func seconds(result list) (float64, error) {
 	var costs []float64
 	var code int

@@ -50,7 +50,7 @@ type Task struct {
 
 	reference Reference
 	knownBest *tilthv1.Measurement
-	// The best measurement of earlier jobs, until this one measures its candidate again.
+	// knownBestSeconds and knownBestDigest are those of earlier jobs, until this one measures the candidate again.
 	knownBestSeconds float64
 	knownBestDigest  string
 }
