@@ -128,7 +128,7 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.Parts(), modulefile.Card(), sources("runtime/src")))
+	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.DeviceCode(), modulefile.Card(), sources("runtime/src")))
 }
 
 // code returns the build that compiles kernels to PTX and, if an assembler for the GPU is available, to a cubin. The
@@ -162,7 +162,7 @@ func Harness(t *target.Target) toolchain.Build {
 
 // DriverSources returns the sources that call the driver: declarations of the interface, the loader, and the
 // construction of tensor maps.
-func DriverSources() []toolchain.File { return append(sources("driver/src"), modulefile.Boxes()...) }
+func DriverSources() []toolchain.File { return append(sources("driver/src"), modulefile.TensorMaps()...) }
 
 // query returns a program of the given sources that queries the driver. visible selects the devices that the driver
 // shows to it; empty for all.
