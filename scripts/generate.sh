@@ -1,5 +1,5 @@
 #!/bin/bash
-# Generates the Go code of the wire and of the store's rows, the OpenAPI description, and the descriptors that Python reads.
+# Generates the Go code of the wire and of the store's rows, the OpenAPI description, and Python's descriptors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
