@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// outside returns a TensorProto whose data is elsewhere, as pairs of key and value tell.
+// outside returns a TensorProto whose data is elsewhere, at the place that pairs of key and value describe.
 func outside(code int64, dims []int64, pairs ...string) []byte {
 	return tensorWith(code, dims, func(m *message) {
 		for i := 0; i < len(pairs); i += 2 {
