@@ -76,7 +76,7 @@ func (b *Budget) Bytes(size int64) {
 		return
 	}
 	if size < 0 || size > b.left.Bytes {
-		panic(overBudget{fmt.Errorf("what is computed while the model is read takes more than %d MiB, for %d bytes of "+
+		panic(overBudget{fmt.Errorf("reading the model takes more than %d MiB, for %d bytes of "+
 			"constants in its file: compute large constants before the export and store them in the model",
 			b.whole.Bytes>>20, b.given)})
 	}
