@@ -11,7 +11,7 @@ struct tilth_device_parts {
 /* Returns the text. */
 static inline const char *tilth_device_text(const char *parts) { return parts + sizeof(struct tilth_device_parts); }
 
-/* Returns the assembled code, or NULL if there is none. */
+/* Returns the assembled code, or NULL without any. */
 static inline const char *tilth_device_assembled(const char *parts) {
   const struct tilth_device_parts *p = (const void *)parts;
   return p->assembled_bytes > 0 ? tilth_device_text(parts) + p->text_bytes : 0;
