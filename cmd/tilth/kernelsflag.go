@@ -66,7 +66,7 @@ func (f *kernelsFlag) read() error {
 		}
 		for j, other := range f.list {
 			if other.Name != k.Name && other.Number() == k.Number() {
-				return usagef("--kernels: the names %s and %s are taken for the same in records: change one of them", other.Name, k.Name)
+				return usagef("--kernels: the names %s and %s are the same in records: rename one", other.Name, k.Name)
 			}
 			if other.Name == k.Name {
 				return usagef("--kernels: %s and %s are both named %s: give one of them another name", f.folders[j], f.folders[i], k.Name)

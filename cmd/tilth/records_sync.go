@@ -259,7 +259,7 @@ func workloadsOfPeer(ctx context.Context, peer storesync.Catalogue, f storesync.
 			return nil
 		}
 		if next <= after {
-			return fmt.Errorf("%w: the list of workloads goes back from %q to %q", records.ErrInvalid, after, next)
+			return fmt.Errorf("%w: the list of workloads is out of order: %[3]q follows %[2]q", records.ErrInvalid, after, next)
 		}
 		after = next
 	}

@@ -150,7 +150,7 @@ func TestReadRefusesOtherArchives(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for data, want := range map[string]string{b.String(): `entry "readme.txt" is no .npy array`, "junk": "not an .npz archive"} {
+	for data, want := range map[string]string{b.String(): `entry "readme.txt" is not a .npy array`, "junk": "not an .npz archive"} {
 		if _, err := Read(strings.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}

@@ -117,7 +117,7 @@ func (d *folder) open(location string) error {
 	}
 	name := filepath.FromSlash(location)
 	if !filepath.IsLocal(name) {
-		return fmt.Errorf("its data is in the file %q, which does not lie below the model's folder: move it there", location)
+		return fmt.Errorf("its data is in the file %q, which is outside the model's folder: move it there", location)
 	}
 	if d.root == nil {
 		root, err := os.OpenRoot(d.dir)

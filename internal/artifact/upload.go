@@ -59,7 +59,7 @@ func (s *Store) newUpload(ctx context.Context, owner, digest string) (*upload, e
 	a := s.account(owner)
 	defer s.tidy(owner)
 	if a.uploads >= s.Uploads && !s.dropPart(a) {
-		return nil, fmt.Errorf("%w: %d are under way for the same identity, as many as it may have", ErrBusy, a.uploads)
+		return nil, fmt.Errorf("%w: %d uploads of this identity are in progress, which is the limit", ErrBusy, a.uploads)
 	}
 	s.number++
 	path := fmt.Sprintf("%s.%s.%d%s", s.path(digest), owner, s.number, uploadSuffix)

@@ -40,7 +40,7 @@ type Store struct {
 	size    int64
 
 	jobs    sorted[string, *job]
-	open    sorted[string, *job] // jobs that have not ended
+	open    sorted[string, *job] // open jobs
 	lastJob string               // id of the newest job ever
 	// requests maps records.RequestKey to job ids.
 	requests  map[string]string

@@ -50,10 +50,10 @@ func TestCardIsChosen(t *testing.T) {
 		{"", "1", 0, fakedriver.ID(1), "Fake GPU 1", ""},
 		{"1", "0", 0, fakedriver.ID(1), "Fake GPU 1", ""},
 		{fakedriver.ID(1), "GPU-FA4E0001", 0, fakedriver.ID(1), "Fake GPU 1", ""},
-		{"1", fakedriver.ID(0), 0, "", "", "there is no GPU " + fakedriver.ID(0) + " among those that the driver shows: 0 or " + fakedriver.ID(1)},
+		{"1", fakedriver.ID(0), 0, "", "", "no GPU " + fakedriver.ID(0) + "; the driver shows 0 or " + fakedriver.ID(1)},
 		{"none", "0", 0, "", "", "no CUDA-capable device is detected"},
 		{"", fakedriver.SliceID(1), 2, fakedriver.SliceID(1), "Fake GPU 0 MIG 1g.1gb", ""},
-		{fakedriver.SliceID(0), fakedriver.SliceID(1), 2, "", "", "there is no GPU " + fakedriver.SliceID(1)},
+		{fakedriver.SliceID(0), fakedriver.SliceID(1), 2, "", "", "no GPU " + fakedriver.SliceID(1)},
 	} {
 		t.Run(c.visible+":"+c.device, func(t *testing.T) {
 			tell(t, driver, "slices", c.slices)

@@ -84,7 +84,7 @@ func (m *attentionMatrices) Legal(p attentionParameters) error {
 	th, tv, _ := m.tileOf(p)
 	switch {
 	case th%schedule.TileRows != 0:
-		return fmt.Errorf("space: %d rows are not those of tiles", th)
+		return fmt.Errorf("space: %d rows are not a multiple of those of a tile", th)
 	case p.unroll > 1 || p.keys != m.onlyPlace(m.Keys) || p.values != m.onlyPlace(m.Values):
 		return fmt.Errorf("space: keys and values are interleaved, and no step is written out")
 	}
