@@ -162,9 +162,7 @@ func Harness(t *target.Target) toolchain.Build {
 
 // DriverSources returns the sources that call the driver: declarations of the interface, the loader, and the
 // construction of tensor maps.
-func DriverSources() []toolchain.File {
-	return append(sources("driver/src"), modulefile.TensorMaps()...)
-}
+func DriverSources() []toolchain.File { return append(sources("driver/src"), modulefile.Maps()...) }
 
 // query returns a program of the given sources that queries the driver. visible selects the devices that the driver
 // shows to it; empty for all.

@@ -10,10 +10,10 @@ import (
 var files embed.FS
 
 // Sources returns the reader of candidate files, for a harness.
-func Sources() []toolchain.File { return append(Files(files, "src"), TensorMaps()...) }
+func Sources() []toolchain.File { return append(Files(files, "src"), Maps()...) }
 
-// TensorMaps returns the header that describes TMA copies of a tensor, from which drivers encode tensor maps.
-func TensorMaps() []toolchain.File { return Files(files, "tensormap") }
+// Maps returns the header that describes TMA copies of a tensor, from which drivers encode tensor maps.
+func Maps() []toolchain.File { return Files(files, "tensormap") }
 
 // Card returns the header for user-written GPU kernels.
 func Card() []toolchain.File { return Files(files, "card") }
