@@ -14,14 +14,13 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/records/memory"
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
 // stores lists all stores.
 var stores = map[string]storeKind{
 	"memory": {
-		open: func(string) (records.Store, error) { return memory.New(memory.Options{}), nil },
+		open: func(string) (records.Store, error) { return bolt.OpenMemory(bolt.Options{}) },
 	},
 	"file": {
 		open: func(folder string) (records.Store, error) {

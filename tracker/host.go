@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -177,7 +178,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 	if all := h.all(); len(all) > 0 {
 		return all[0], nil
 	}
-	if tilthMethod(method) {
+	if strings.HasPrefix(method, tilthPrefix) {
 		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why.why())
 	}
 	return nil, nil
@@ -320,9 +321,5 @@ func (h *Host) serveHealth(ctx context.Context) error {
 	return nil
 }
 
-// tilthMethod reports whether a method belongs to the tracker's own services.
-func tilthMethod(method string) bool {
-	return len(method) > len(tilthPrefix) && method[:len(tilthPrefix)] == tilthPrefix
-}
-
+// tilthPrefix begins the methods of the tracker's own services.
 const tilthPrefix = "/tilth.v1."

@@ -34,7 +34,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
@@ -62,7 +62,8 @@ func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	for shard := range someShards {
 		metrics := prometheus.NewRegistry()
 		c := cfg
-		c.Store = memory.New(memory.Options{Generation: records.NewGenerationOf(shard)})
+		c.Store = must[records.Store](t)(bolt.OpenMemory(bolt.Options{Generation: records.NewGenerationOf(shard)}))
+		t.Cleanup(func() { c.Store.Close() })
 		c.ArtifactsDir = filepath.Join(t.TempDir(), "artifacts")
 		c.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.Itoa(shard)}, metrics)
 		c.Shard = tracker.Shard{Index: shard, Count: someShards}

@@ -7,14 +7,14 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
 // TestFarmTunesOnAStoreInMemory checks that such a farm tunes normally, and refuses operations on files.
 func TestFarmTunesOnAStoreInMemory(t *testing.T) {
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
-	f.open = func(string) (records.Store, error) { return memory.New(memory.Options{}), nil }
+	f.open = func(string) (records.Store, error) { return bolt.OpenMemory(bolt.Options{}) }
 	f.start()
 	t.Cleanup(func() { f.stop() })
 	job := f.submit("r", spec("conv"))
@@ -44,7 +44,9 @@ func TestFarmTunesOnAStoreInMemory(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	wantStatus(t, err, codes.FailedPrecondition, "", "there is no file to back up")
-	if _, err := tracker.New(tracker.Config{Store: memory.New(memory.Options{}), Backups: tracker.Backups{Dir: t.TempDir()}}); err == nil {
+	store := must[records.Store](t)(bolt.OpenMemory(bolt.Options{}))
+	defer store.Close()
+	if _, err := tracker.New(tracker.Config{Store: store, Backups: tracker.Backups{Dir: t.TempDir()}}); err == nil {
 		t.Error("a store in memory is to be backed up")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,32 +25,8 @@ type kernelsFlag struct {
 }
 
 func (f *kernelsFlag) add(c *cobra.Command, what string) {
-	c.Flags().Var(f, "kernels", what)
+	c.Flags().StringArrayVar(&f.folders, "kernels", nil, what)
 }
-
-// Set implements pflag.Value.
-func (f *kernelsFlag) Set(folder string) error {
-	f.folders = append(f.folders, folder)
-	return nil
-}
-
-// String implements pflag.Value.
-func (f *kernelsFlag) String() string { return strings.Join(f.folders, ",") }
-
-// Type implements pflag.Value.
-func (f *kernelsFlag) Type() string { return "folder" }
-
-// Append implements pflag.SliceValue.
-func (f *kernelsFlag) Append(folder string) error { return f.Set(folder) }
-
-// Replace implements pflag.SliceValue.
-func (f *kernelsFlag) Replace(folders []string) error {
-	f.folders = folders
-	return nil
-}
-
-// GetSlice implements pflag.SliceValue.
-func (f *kernelsFlag) GetSlice() []string { return f.folders }
 
 // read reads the folders.
 func (f *kernelsFlag) read() error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 
@@ -223,7 +224,7 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	return syncSource{
 		close: peer.Close,
 		workloads: func(ctx context.Context, f storesync.Filter, visit func(string)) error {
-			return workloadsOfPeer(ctx, peer, f, visit)
+			return eachGroup(ctx, peer, f, math.MaxInt, func(g storesync.Summary) { visit(g.Workload) })
 		},
 		sync: func(ctx context.Context, to storesync.Destination, o storesync.Options) (*storesync.Report, error) {
 			return storesync.Sync(ctx, peer, to, o)
@@ -243,25 +244,6 @@ func workloadsOfLines(next func() (*tilthv1.Record, error), f storesync.Filter, 
 		if f.Wants(records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}) {
 			visit(r.GetWorkloadDigest())
 		}
-	}
-}
-
-func workloadsOfPeer(ctx context.Context, peer storesync.Catalogue, f storesync.Filter, visit func(string)) error {
-	for after := ""; ; {
-		page, next, err := peer.Groups(ctx, f, after)
-		if err != nil {
-			return err
-		}
-		for _, g := range page {
-			visit(g.Workload)
-		}
-		if next == "" {
-			return nil
-		}
-		if next <= after {
-			return fmt.Errorf("%w: the list of workloads is out of order: %[3]q follows %[2]q", records.ErrInvalid, after, next)
-		}
-		after = next
 	}
 }
 

@@ -116,7 +116,8 @@ func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Cho
 	return reasons, nil
 }
 
-// eachGroup calls visit for the groups of a source, up to a number of pages.
+// eachGroup calls visit for the groups of a source, up to a number of pages. It fails if the pages are not in order,
+// since they might never end.
 func eachGroup(ctx context.Context, source storesync.Catalogue, filter storesync.Filter, pages int, visit func(storesync.Summary)) error {
 	after := ""
 	for range pages {
@@ -127,9 +128,13 @@ func eachGroup(ctx context.Context, source storesync.Catalogue, filter storesync
 		for _, g := range page {
 			visit(g)
 		}
-		if after = next; after == "" {
+		if next == "" {
 			break
 		}
+		if next <= after {
+			return fmt.Errorf("%w: the list of workloads is out of order: %q follows %q", records.ErrInvalid, next, after)
+		}
+		after = next
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -120,8 +120,13 @@ func TestEachTrackerProvesItsOwnName(t *testing.T) {
 // serving serves a tracker without data at a local port.
 func serving(t *testing.T, side *certs.Server) string {
 	t.Helper()
+	store, err := bolt.OpenMemory(bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
 	tr, err := tracker.New(tracker.Config{
-		Store: memory.New(memory.Options{}), ArtifactsDir: t.TempDir(), Security: tracker.Security{TLS: side},
+		Store: store, ArtifactsDir: t.TempDir(), Security: tracker.Security{TLS: side},
 	})
 	if err != nil {
 		t.Fatal(err)

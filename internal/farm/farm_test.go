@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -114,7 +115,7 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	best, err := db.BestAll(cfg.Target.Fingerprint())
+	best, _, err := db.BestPage(cfg.Target.Fingerprint(), "", 2, math.MaxInt)
 	if err != nil || len(best) != 1 {
 		t.Errorf("%d best records, %v; want 1", len(best), err)
 	}

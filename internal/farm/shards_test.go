@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -43,7 +43,10 @@ func TestTrackerWithoutPeersKeepsItsShards(t *testing.T) {
 	}
 	defer s.others.Close()
 	for shard := range shards {
-		store := memory.New(memory.Options{Generation: records.NewGenerationOf(shard)})
+		store, err := bolt.OpenMemory(bolt.Options{Generation: records.NewGenerationOf(shard)})
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer store.Close()
 		one, err := tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir(), Shard: tracker.Shard{Index: shard, Count: shards}})
 		if err != nil {

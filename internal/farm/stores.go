@@ -7,7 +7,6 @@ import (
 
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/records/memory"
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
@@ -77,7 +76,7 @@ func StoreKinds() []StoreKind {
 			},
 		},
 		{Name: "memory", About: "in memory, and loses it when it stops", Open: func(string, string) (records.Store, error) {
-			return memory.New(memory.Options{}), nil
+			return bolt.OpenMemory(bolt.Options{})
 		}},
 		{
 			Name: "postgres://USER@HOST:PORT/DATABASE", About: "in that PostgreSQL database", Check: postgres.Check,

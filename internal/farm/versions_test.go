@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -25,7 +25,10 @@ func TestTrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := memory.New(memory.Options{Generation: records.NewGenerationOf(0)})
+	store, err := bolt.OpenMemory(bolt.Options{Generation: records.NewGenerationOf(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer store.Close()
 	held, err := tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir(), Shard: tracker.Shard{Index: 0, Count: 2}})
 	if err != nil {
@@ -63,7 +66,12 @@ func TestLaterVersionIsSaidOnce(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	var v versions
-	v.tell(log, memory.New(memory.Options{}))
+	store, err := bolt.OpenMemory(bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	v.tell(log, store)
 	v.tell(log, versioned{schema: 6, own: 6})
 	if said.Len() > 0 {
 		t.Errorf("of a schema of this version it says %s", &said)

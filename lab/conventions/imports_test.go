@@ -30,7 +30,6 @@ var layers = []struct {
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},
 	{"records/bolt", []string{"proto", "internal", "records"}},
-	{"records/memory", []string{"proto", "internal", "records"}},
 	{"records/postgres", []string{"proto", "internal", "records"}},
 	{"internal/artifact", []string{"proto", "internal", "records"}},
 	{"internal/artifact/s3", []string{"records", "internal/artifact"}},
@@ -53,7 +52,7 @@ var layers = []struct {
 		"proto", "internal", "internal/sandbox", "compiler", "costmodel", "internal/agent", "client", "records", "records/bolt", "tuner/progress",
 	}},
 	{"internal/farm", []string{
-		"proto", "internal", "internal/access", "compiler", "internal/sandbox", "records", "records/bolt", "records/postgres", "records/memory", "internal/artifact", "internal/artifact/s3", "internal/agent", "tuner",
+		"proto", "internal", "internal/access", "compiler", "internal/sandbox", "records", "records/bolt", "records/postgres", "internal/artifact", "internal/artifact/s3", "internal/agent", "tuner",
 		"builder", "runner", "client", "tracker", "tracker/policy",
 	}},
 	{"lab", nil}, // anything

@@ -13,27 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Best returns the best verified record of a workload on a target at any level of numerics; see BestAllowed.
-func (db *DB) Best(target, workloadDigest string) (*tilthv1.Record, error) {
-	return db.BestAllowed(target, workloadDigest, "")
-}
-
-// BestAll returns the best verified record of every workload on a target (empty for all targets), sorted by target and
-// workload.
-func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
-	err = db.view(func(tx *txn) error {
-		return eachGroup(tx, target, "", func(group []byte) error {
-			record, err := bestOf(tx, group, records.Levels-1)
-			if errors.Is(err, records.ErrNotFound) {
-				return nil
-			}
-			best = append(best, record)
-			return err
-		})
-	})
-	return best, err
-}
-
 // BestPage implements records.Measurements.
 func (db *DB) BestPage(target, after string, limit, maxBytes int) (best []*tilthv1.Record, next string, err error) {
 	from, beyond := records.NamesOf(target)

@@ -2,11 +2,13 @@ package bolt
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/tilth-dev/tilth/records"
 )
@@ -140,6 +142,9 @@ func (db *DB) transact(group []commit) error {
 			return apply(&txn{Tx: tx, db: db, groups: db.groups}, group)
 		})
 	})
+	if db.inMemory && errors.Is(err, bolterrors.ErrMaxSizeReached) {
+		err = tooLarge(db.bolt.MaxSize)
+	}
 	if err != nil {
 		err = fmt.Errorf("write records file %s: %w", db.path, err)
 		if !began {

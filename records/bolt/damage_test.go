@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -84,13 +85,13 @@ func content(db *DB) map[string]proto.Message {
 		all["record "+r.GetMeasurement().GetCandidate().GetDigest()] = r
 		return nil
 	})
-	best, _ := db.BestAll("")
+	best, _, _ := db.BestPage("", "", math.MaxInt, math.MaxInt)
 	for _, r := range best {
 		all["listed best of "+r.GetWorkloadDigest()] = r
 	}
 	for n := range 5 {
 		digest := records.Digest(fmt.Appendf(nil, "workload %d", n))
-		r, err := db.Best("cpu", digest)
+		r, err := db.BestAllowed("cpu", digest, "")
 		keep("best of "+digest, r, err)
 		r, err = db.BestAllowed("cpu", digest, "strict")
 		keep("strict best of "+digest, r, err)

@@ -10,5 +10,5 @@
 //
 // Opening reads no rows of the large buckets. Files from before checksums existed can be read, and are rewritten when
 // first opened for writing. Writers do not wait for each other: all commits submitted while the disk is busy share the
-// next transaction.
+// next transaction. OpenMemory returns the same store without a file.
 package bolt

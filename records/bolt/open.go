@@ -60,6 +60,7 @@ type DB struct {
 	bolt *bbolt.DB
 	// sealed is set if values have checksums.
 	sealed     bool
+	inMemory   bool // there is no file
 	generation string
 	restored   time.Time // when the backup that started this generation was made; zero without one
 	// groups is owned by the commit loop.
@@ -97,22 +98,31 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 		return nil, err
 	}
 	// A killed process may have left the file's name only in the page cache; sync it before anyone relies on it.
-	if db.generation = opts.Generation; db.generation == "" {
-		db.generation = records.NewGeneration()
-	}
-	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(db.beginGeneration)) })
-	if err != nil {
+	if err := syncName(path); err != nil {
 		db.bolt.Close()
 		return nil, explain(path, err)
+	}
+	if err := db.begin(opts); err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// begin starts a generation and the writer. If it fails, it closes the file.
+func (db *DB) begin(opts Options) error {
+	db.generation = cmp.Or(opts.Generation, records.NewGeneration())
+	if err := guard(func() error { return db.bolt.Update(db.beginGeneration) }); err != nil {
+		db.bolt.Close()
+		return explain(db.path, err)
 	}
 	db.groups = &groups{known: map[records.Group]*group{}}
 	db.wake = make(chan struct{}, 1)
 	db.stopped = make(chan struct{})
 	go db.commitLoop()
 	if err := db.settleImports(); err != nil {
-		return nil, explain(path, fmt.Errorf("finish an import that was interrupted: %w", errors.Join(err, db.Close())))
+		return explain(db.path, fmt.Errorf("finish an import that was interrupted: %w", errors.Join(err, db.Close())))
 	}
-	return db, nil
+	return nil
 }
 
 // syncName syncs the directory entry of a file.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,19 +54,19 @@ func TestBestIsTheFastestVerifiedRecordOfItsTargetAndWorkload(t *testing.T) {
 		storetest.Record("cpu", "softmax", 7, 0))
 	check := func(db *bolt.DB) {
 		t.Helper()
-		best, err := db.Best("cpu", records.Digest([]byte("conv")))
+		best, err := db.BestAllowed("cpu", records.Digest([]byte("conv")), "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !proto.Equal(best, storetest.Record("cpu", "conv", 2, 0.1)) {
 			t.Errorf("best is %v", best)
 		}
-		if _, err := db.Best("cpu", records.Digest([]byte("softmax"))); !errors.Is(err, records.ErrNotFound) {
+		if _, err := db.BestAllowed("cpu", records.Digest([]byte("softmax")), ""); !errors.Is(err, records.ErrNotFound) {
 			t.Errorf("best of a workload that only failed: %v", err)
 		}
 		for target, want := range map[string]int{"cpu": 2, "gpu": 1, "": 3, "cp": 0} {
-			if all, err := db.BestAll(target); err != nil || len(all) != want {
-				t.Errorf("BestAll(%q) = %d records, %v, want %d", target, len(all), err, want)
+			if all, _, err := db.BestPage(target, "", math.MaxInt, math.MaxInt); err != nil || len(all) != want {
+				t.Errorf("BestPage(%q) = %d records, %v, want %d", target, len(all), err, want)
 			}
 		}
 	}

@@ -28,15 +28,30 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/staticsite"
 	"github.com/tilth-dev/tilth/records/storesync"
 )
 
-// newStore returns a store with two targets of four workloads each, and another workload with many records.
-func newStore(t *testing.T, many int64) *memory.Store {
+// openMemory returns an empty store.
+func openMemory(t *testing.T) records.Store {
 	t.Helper()
-	s := memory.New(memory.Options{})
+	s, err := bolt.OpenMemory(bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// newStore returns a store with two targets of four workloads each, and another workload with many records.
+func newStore(t *testing.T, many int64) records.Store {
+	t.Helper()
+	s := openMemory(t)
 	w := &records.Write{}
 	for _, target := range []string{"cpu", "gpu"} {
 		for n, workload := range []string{"conv", "pool", "dense"} {
@@ -169,7 +184,7 @@ func TestExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %d records, want %d", name, len(got), len(want))
 		}
-		to := memory.New(memory.Options{})
+		to := openMemory(t)
 		for _, sent := range []uint64{all, 0} {
 			r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: to}, storesync.Options{})
 			if err != nil || r.Sent != sent || r.There != all-sent || len(r.Refused()) > 0 {
@@ -209,7 +224,7 @@ func TestOnlyTheLastChunkOfAGroupChanges(t *testing.T) {
 	s, dir := newStore(t, int64(many)), t.TempDir()
 	write(t, s, dir)
 	h, cache := newHost(t, dir, httptest.NewTLSServer), t.TempDir()
-	to := storesync.Store{Measurements: memory.New(memory.Options{})}
+	to := storesync.Store{Measurements: openMemory(t)}
 	for i, chunks := range []int{10, 1, 0} {
 		h.requests()
 		e, err := h.open(t, staticsite.ServerOptions{Cache: cache})
@@ -419,7 +434,7 @@ func TestRecordsOfAnExportAreValidated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: memory.New(memory.Options{})}, storesync.Options{})
+		r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: openMemory(t)}, storesync.Options{})
 		if (err != nil) != (c.refused == "" && c.want != "") || c.refused != "" && (len(r.Refused()) != 1 || r.Refused()[0].Reason != c.refused) {
 			t.Errorf("%s: a sync refused %v, %v", name, r.Refused(), err)
 		}

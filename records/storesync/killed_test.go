@@ -23,20 +23,26 @@ import (
 // syncEnv makes a test binary exchange records until it is killed. It holds two file names, one per line.
 const syncEnv = "TILTH_TEST_SYNC"
 
-// printing is a store that prints a line before, during and after each batch.
-type printing struct{ storesync.Store }
+// pausing is a store that pauses before, during and after each batch.
+type pausing struct{ storesync.Store }
 
-func (s printing) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
-	fmt.Println("adds")
-	defer fmt.Println("has added")
+func (s pausing) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
+	pause("adds")
+	defer pause("has added")
 	next := storesync.Each(batch)
 	return s.Store.Import(ctx, func() (*tilthv1.Record, error) {
 		r, err := next()
 		if errors.Is(err, io.EOF) {
-			fmt.Println("has handed in all")
+			pause("has handed in all")
 		}
 		return r, err
 	})
+}
+
+// pause prints a line and waits until the parent process answers it.
+func pause(line string) {
+	fmt.Println(line)
+	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
 func TestMain(m *testing.M) {
@@ -59,31 +65,40 @@ func syncFiles(from, to string) error {
 	if err != nil {
 		return errors.Join(err, source.Close())
 	}
-	_, err = storesync.Sync(context.Background(), storesync.Store{Measurements: source}, printing{storesync.Store{Measurements: target}}, storesync.Options{})
+	_, err = storesync.Sync(context.Background(), storesync.Store{Measurements: source}, pausing{storesync.Store{Measurements: target}}, storesync.Options{})
 	return errors.Join(err, target.Close(), source.Close())
 }
 
-// syncKilled syncs records in a child process and kills it after a number of lines. done reports whether it finished
-// first.
-func syncKilled(t *testing.T, from, to string, lines int) (done bool) {
+// syncKilled syncs records in a child process and kills it at a pause, given its number. done reports whether it
+// finished first.
+func syncKilled(t *testing.T, from, to string, last int) (done bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), syncEnv+"="+from+"\n"+to)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := 0
-	for in := bufio.NewScanner(out); in.Scan(); {
-		if count++; count == lines {
-			_ = cmd.Process.Kill()
+	pauses := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if pauses++; pauses == last {
+			err = cmd.Process.Kill()
+		} else {
+			_, err = in.Write([]byte{0})
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err = cmd.Wait(); err != nil && count < lines {
+	if err = cmd.Wait(); err != nil && pauses < last {
 		t.Fatal(err)
 	}
 	return err == nil
@@ -112,7 +127,7 @@ func TestKilledExchangeResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	kills := 0
-	for lines := 1; !syncKilled(t, from, to, lines); lines = lines%5 + 1 {
+	for last := 1; !syncKilled(t, from, to, last); last = last%5 + 1 {
 		kills++
 	}
 	if kills < 3 {

@@ -14,14 +14,29 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/storesync"
 )
 
-// newStore returns a store with a record for each second, alternating between three groups.
-func newStore(t *testing.T, seconds ...int64) *memory.Store {
+// openMemory returns an empty store.
+func openMemory(t *testing.T) records.Store {
 	t.Helper()
-	s := memory.New(memory.Options{})
+	s, err := bolt.OpenMemory(bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// newStore returns a store with a record for each second, alternating between three groups.
+func newStore(t *testing.T, seconds ...int64) records.Store {
+	t.Helper()
+	s := openMemory(t)
 	for _, second := range seconds {
 		storetest.Add(t, s, numbered(second))
 	}
@@ -152,7 +167,7 @@ func TestInterruptedExchangeResumes(t *testing.T) {
 	for second := range int64(n) {
 		all = append(all, numbered(second))
 	}
-	source := memory.New(memory.Options{})
+	source := openMemory(t)
 	w := &records.Write{}
 	for _, r := range all {
 		w.AddRecord(r)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 
 	"google.golang.org/grpc"
 
@@ -79,7 +80,8 @@ type file struct {
 // Best implements Source.
 func (f file) Best(_ context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {
 	if len(workloads) == 0 {
-		return f.BestAll(target)
+		best, _, err := f.BestPage(target, "", math.MaxInt, math.MaxInt)
+		return best, err
 	}
 	var found []*tilthv1.Record
 	for _, w := range workloads {
