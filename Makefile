@@ -182,7 +182,7 @@ bench-scale: ## what a result costs the tracker, over devices and records: docs/
 lint: ## gofmt, golangci-lint, buf
 	@scripts/lint.sh
 
-generate: ## generate the wire's Go code, and what Python reads of it
+generate: ## generate code and descriptors from proto/
 	@scripts/packages.sh test
 	$(GO) generate ./proto/...
 

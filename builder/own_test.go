@@ -45,9 +45,9 @@ func calling(t *testing.T, w *expr.Workload, arch, name, source, libraries strin
 	return list
 }
 
-// TestOwnKernelCostsNoOther checks that the initialisation code of a user kernel's module does not run in the
+// TestUserKernelsInitialiseApart checks that the initialisation code of a user kernel's module does not run in the
 // process of schedules or other kernels.
-func TestOwnKernelCostsNoOther(t *testing.T) {
+func TestUserKernelsInitialiseApart(t *testing.T) {
 	c, w, machine := newCompiler(t, ""), product(t), native(t)
 	c.OwnKernels, c.Parallel = true, 1
 	const empty = "void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace) {}"
@@ -86,9 +86,9 @@ func TestOwnKernelCostsNoOther(t *testing.T) {
 	}
 }
 
-// TestKernelWithALibraryIsMeasuredWhereThatIs uses zlib, which compilers link themselves. A missing library only
+// TestKernelIsMeasuredOnlyWithItsLibrary uses zlib, which compilers link themselves. A missing library only
 // fails the kernel.
-func TestKernelWithALibraryIsMeasuredWhereThatIs(t *testing.T) {
+func TestKernelIsMeasuredOnlyWithItsLibrary(t *testing.T) {
 	c, w, machine := newCompiler(t, ""), product(t), native(t)
 	c.OwnKernels, c.Parallel = true, 1
 	const right = `extern const char *zlibVersion(void);

@@ -45,7 +45,7 @@ type Options struct {
 const (
 	// manyTasks is the number of tasks from which a model has twice the trees with half the leaves.
 	manyTasks = 100
-	// Each tree sees a part of the features and of the samples.
+	// featureFraction and rowFraction are the parts of the features and samples that each tree uses.
 	featureFraction, rowFraction = 0.5, 0.8
 	// minShare is the minimum share of the total weight in a leaf. minWeight is the minimum weight if
 	// there are few samples.

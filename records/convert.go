@@ -182,7 +182,7 @@ func (c *conversion) finish(ctx context.Context) error {
 		return err
 	}
 	if state != c.mark.GetState() {
-		return fmt.Errorf("%w: the source was written meanwhile: stop what writes to it, %s, and convert again", ErrDiffers, c.to.EmptyHint())
+		return fmt.Errorf("%w: the source changed during the conversion: stop its writers, %s, and convert again", ErrDiffers, c.to.EmptyHint())
 	}
 	done := proto.CloneOf(c.mark)
 	done.Finished = true

@@ -58,7 +58,7 @@ func fieldOf(err error) string {
 	return ""
 }
 
-// A chunk of an import ends at chunkRecords, or with the record that reaches chunkBytes. Each is a write of its own.
+// chunkRecords and chunkBytes end a chunk of an import, which is one write.
 const chunkRecords, chunkBytes = 500, 1 << 20
 
 // Collect encodes the records that next returns until io.EOF as length-delimited messages and passes them to keep in

@@ -20,7 +20,7 @@ type OpenJob struct {
 	Row      *storev1.JobRow
 	Spec     *tilthv1.JobSpec
 	Progress []*tilthv1.TaskProgress
-	// Sequence number of the job's last event.
+	// LastSequence is the sequence number of the job's last event.
 	LastSequence uint64
 	// Damage describes unreadable data, in which case other fields may be missing; nil without damage.
 	Damage error

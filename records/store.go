@@ -50,7 +50,7 @@ type Jobs interface {
 	// Before for the following page, "" after the last. It never names a job that q.Sees excludes. A page may be short
 	// or empty although others follow.
 	Jobs(q JobQuery) (jobs []*tilthv1.Job, next string, err error)
-	// OpenJobs returns all jobs that have not ended, oldest first.
+	// OpenJobs returns all open jobs, oldest first.
 	OpenJobs() ([]*OpenJob, error)
 	// LastJobID returns the id of the newest job ever created, or "".
 	LastJobID() (id string, err error)

@@ -95,7 +95,7 @@ const version = 1
 const (
 	// samples is the number of samples per kernel, taken in turns.
 	samples = 15
-	// The buffers of all threads together are timesCache times the last-level cache, within these bounds.
+	// timesCache is the size of all threads' buffers relative to the last-level cache, within the following bounds.
 	timesCache = 2
 	minBuffer  = 16 << 20
 	maxBuffer  = 128 << 20

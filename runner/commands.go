@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// command is a command to a harness; see harness/src/judge.h.
+// command is a command to a harness; see cruntime/harness/judge.h.
 type command struct {
 	op            byte
 	seed, slot, n uint64
@@ -96,7 +96,7 @@ func (p *process) run(w command, limit time.Duration) error {
 	return errGarbled
 }
 
-// event is one line of the harness's report; see harness/src/report.h.
+// event is one line of the harness's report; see cruntime/harness/report.h.
 type event struct {
 	// Event is ready, workload, load, module, calibration, start, ran, sustain, sustained, outcome, fault,
 	// timeout, lost, too-large, error or done.

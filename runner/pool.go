@@ -217,7 +217,7 @@ func (w *worker) reconfigure(ctx context.Context, args []string) error {
 		return err
 	}
 	if _, err := w.commands.WriteString(text); err != nil && !w.ended.Load() {
-		return fmt.Errorf("telling a harness what to do: %w", err)
+		return fmt.Errorf("sending a command to the harness: %w", err)
 	}
 	return nil
 }

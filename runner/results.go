@@ -43,7 +43,7 @@ type resultsHeader struct {
 const (
 	// practiceSets is the number of sets on which candidates are verified and timed.
 	practiceSets = 3
-	// The number of examination sets is bounded by time and memory.
+	// minExams to maxExamTime bound the number of examination sets, by count, memory and time.
 	minExams     = 4
 	maxExams     = 1024
 	maxExamBytes = 32 << 20
@@ -53,7 +53,7 @@ const (
 	maxGroupShare = 8
 )
 
-// nextSet is the difference between the seeds of sets that run together; see harness/src/judge.c.
+// nextSet is the difference between the seeds of sets that run together; see cruntime/harness/judge.c.
 const nextSet = 0x9E3779B97F4A7C15
 
 // constants is the index of the data shared by all sets.

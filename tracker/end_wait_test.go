@@ -32,22 +32,22 @@ func TestEndWaitEndsTheNamedWait(t *testing.T) {
 	nameless, first, second := wait(session, ""), wait(session, "1"), wait(session, "2")
 	for _, wrong := range [][2]string{{session, "3"}, {session, ""}, {other, "1"}} {
 		if end(wrong[0], wrong[1]) {
-			t.Errorf("%q ends a request of that name", wrong)
+			t.Errorf("EndWait(%q) ended a request that does not exist", wrong)
 		}
 	}
 	for !end(session, "1") { // until the wait has started
 		time.Sleep(time.Millisecond)
 	}
 	if r := <-first; r.GetLease() != nil {
-		t.Errorf("the request that was ended is given %v", r)
+		t.Errorf("the ended request got %v", r)
 	}
 	if end(session, "1") {
-		t.Error("it is ended twice")
+		t.Error("the second EndWait found the request again")
 	}
 	f.submit("a", spec("conv"))
 	f.submit("b", spec("conv"))
 	if a, b := <-nameless, <-second; a.GetLease() == nil || b.GetLease() == nil {
-		t.Errorf("those that wait on are given %v and %v", a, b)
+		t.Errorf("the other requests got %v and %v, want leases", a, b)
 	}
 	_, err := f.agents.EndWait(t.Context(), &tilthv1.EndWaitRequest{Session: "void", Name: "1"})
 	wantCode(t, "an unknown session", err, codes.NotFound, "")

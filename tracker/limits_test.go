@@ -67,7 +67,7 @@ func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 		if n < 20 {
 			job = r.GetJob().GetId()
 		} else {
-			wantOverload(t, err, "the tracker has 20 jobs that have not ended")
+			wantOverload(t, err, "the tracker has 20 open jobs")
 		}
 	}
 	tuner := f.tuner()

@@ -12,9 +12,9 @@ import (
 
 var requested = regexp.MustCompile(`name="request" value="([^"]+)"`)
 
-// TestJobIsClonedByWhoMaySubmit checks that the clone belongs to the caller, and that a repeated form creates one
+// TestCloneBelongsToItsCaller checks that the clone belongs to the caller, and that a repeated form creates one
 // job.
-func TestJobIsClonedByWhoMaySubmit(t *testing.T) {
+func TestCloneBelongsToItsCaller(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r"))
 	target := "/jobs/" + job.GetId() + "/actions/clone"
@@ -32,7 +32,7 @@ func TestJobIsClonedByWhoMaySubmit(t *testing.T) {
 		return url.Values{"form_token": {hidden.FindStringSubmatch(text)[1]}, "request": {requested.FindStringSubmatch(text)[1]}}
 	}
 	if code, _ := send(reader, form(reader)); code != http.StatusForbidden {
-		t.Errorf("a reader's form is answered with %d", code)
+		t.Errorf("a reader's form gets status %d", code)
 	}
 	if _, _, text := bob.do(http.MethodGet, "/jobs/"+job.GetId(), nil); !strings.Contains(text, "/actions/clone") || strings.Contains(text, "/actions/pause") {
 		t.Errorf("bob sees\n%s", text)
@@ -54,7 +54,7 @@ func TestJobIsClonedByWhoMaySubmit(t *testing.T) {
 		t.Errorf("the clone is %v", made)
 	}
 	if code, _ := send(bob, url.Values{"request": {"x"}}); code != http.StatusForbidden {
-		t.Errorf("a form without its token is answered with %d", code)
+		t.Errorf("a form without its token gets status %d", code)
 	}
 	c.wantAudit("JobService.SubmitJob read-only PermissionDenied", "JobService.SubmitJob bob OK")
 }

@@ -39,7 +39,7 @@ func TestOwnerHasNoMoreJobsThanItMay(t *testing.T) {
 	f.submit("2", specOf("ana", 10))
 	for range 2 { // the second after a restart
 		wantStatus(t, f.trySubmit("3", specOf("ana", 10)), codes.ResourceExhausted, wire.ReasonQuota,
-			`owner "ana" has 2 jobs that have not ended, and may have 2: wait for one to end, or cancel one`)
+			`owner "ana" has 2 open jobs, at most 2 are allowed: wait for one to end, or cancel one`)
 		if again := f.submit("1", specOf("ana", 10)); again.GetId() != first.GetId() {
 			t.Errorf("a repeated call made job %s", again.GetId())
 		}
@@ -48,7 +48,7 @@ func TestOwnerHasNoMoreJobsThanItMay(t *testing.T) {
 	for n := range 3 {
 		f.submit(fmt.Sprint("ci ", n), specOf("ci", 10))
 	}
-	wantStatus(t, f.trySubmit("ci 3", specOf("ci", 10)), codes.ResourceExhausted, wire.ReasonQuota, "may have 3")
+	wantStatus(t, f.trySubmit("ci 3", specOf("ci", 10)), codes.ResourceExhausted, wire.ReasonQuota, "at most 3")
 	must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: first.GetId()}))
 	f.submit("3", specOf("ana", 10))
 }
@@ -57,7 +57,7 @@ func TestOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{Trials: 12}}})
 	f.submit("1", specOf("ana", 10))
 	wantStatus(t, f.trySubmit("2", specOf("ana", 3)), codes.ResourceExhausted, wire.ReasonQuota,
-		`owner "ana" has jobs of 10 trials, and may have 12 in all: ask for at most 2, or wait for a job to end`)
+		`owner "ana" has jobs of 10 trials, at most 12 are allowed in all: ask for at most 2, or wait for a job to end`)
 	// A budget of time only counts the proposed trials.
 	timed := specOf("ana", 0)
 	timed.Tuner = "ga"
@@ -69,7 +69,7 @@ func TestOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 	for range 2 {
 		f.propose(lease, 0, 0, "a", "b")
 		_, err := f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{Lease: lease, Proposal: 1, Candidates: candidates("c")})
-		wantStatus(t, err, codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has jobs of 12 trials, and may have 12 in all`)
+		wantStatus(t, err, codes.ResourceExhausted, wire.ReasonQuota, `owner "ana" has jobs of 12 trials, at most 12 are allowed in all`)
 		f.restart()
 	}
 }
@@ -77,10 +77,10 @@ func TestOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 func TestRefusalsForQuotasAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry, Shares: policy.Shares{Default: policy.Share{Jobs: 1, Trials: 12}}})
-	wantStatus(t, f.trySubmit("1", specOf("ana", 13)), codes.ResourceExhausted, wire.ReasonQuota, "12 in all")
+	wantStatus(t, f.trySubmit("1", specOf("ana", 13)), codes.ResourceExhausted, wire.ReasonQuota, "at most 12")
 	f.submit("2", specOf("ana", 10))
 	for range 2 {
-		wantStatus(t, f.trySubmit("3", specOf("ana", 1)), codes.ResourceExhausted, wire.ReasonQuota, "may have 1")
+		wantStatus(t, f.trySubmit("3", specOf("ana", 1)), codes.ResourceExhausted, wire.ReasonQuota, "at most 1")
 	}
 	if refused := refusals(t, registry); refused["quota_trials"] != 1 || refused["quota_jobs"] != 2 {
 		t.Errorf("counted are %v", refused)

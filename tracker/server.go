@@ -36,7 +36,7 @@ const stopGrace = 3 * time.Second
 const (
 	readBufferBytes  = 4 << 10
 	writeBufferBytes = 16 << 10
-	// Header table of each connection: the headers common to all calls, and some that vary, such as the timeout.
+	// headerTableBytes fits the headers common to all calls, and some that vary, such as the timeout.
 	headerTableBytes = 1 << 10
 )
 

@@ -91,7 +91,7 @@ func TestFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 			t.Errorf("%d toolchains are kept", n)
 		}
 		if got := list.GetAgents()[0].GetSpec().GetDeviceClasses(); len(got) != 1 {
-			t.Errorf("%d device classes are kept, want that which is small", len(got))
+			t.Errorf("%d device classes are kept, want only the small one", len(got))
 		}
 		must[*tilthv1.HeartbeatResponse](t)(f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: "large"}))
 		f.restart()
@@ -124,6 +124,6 @@ func TestAgentsThatAreGoneAreBounded(t *testing.T) {
 	f.join("board-00", tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	got := must[*tilthv1.GetDeviceResponse](t)(tilthv1.NewDeviceServiceClient(f.conn).GetDevice(t.Context(), &tilthv1.GetDeviceRequest{Name: "board-00"}))
 	if got.GetDevice().GetCordon().GetReason() != "broken" {
-		t.Errorf("a cordon went with its runner: %v", got)
+		t.Errorf("a cordon was removed with its runner: %v", got)
 	}
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // errStandby is the answer of a tracker on standby.
-var errStandby = errors.New("this tracker stands by: another one has the database")
+var errStandby = errors.New("this tracker is on standby: another one has the database")
 
 // Standby answers at the addresses of a tracker that waits for its database. It refuses every call with UNAVAILABLE,
 // so that callers try their next address. Over HTTP it is alive but not ready.
@@ -40,7 +40,7 @@ type Standby struct {
 // caller must call Close.
 func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, web net.Listener) (*Standby, error) {
 	if err := telemetry.Active(metrics, false); err != nil {
-		return nil, fmt.Errorf("register the metrics of a tracker that stands by: %w", err)
+		return nil, fmt.Errorf("register the metrics of a standby tracker: %w", err)
 	}
 	by := &Standby{parts: 1, served: make(chan error, 2)}
 	by.server, by.site = s.refusingServer(by.why.why), s.standbySite(by.why.why, log, metrics)

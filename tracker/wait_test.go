@@ -73,7 +73,7 @@ func TestJobSaysWhyItWaits(t *testing.T) {
 	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, true, "runner is gone since")
 	f.restart()
 	f.runner()
-	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_SILENT, true, "builder is silent since")
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_SILENT, true, "builder has been silent since")
 }
 
 func TestJobSaysThatItsDeviceIsInQuarantine(t *testing.T) {
@@ -122,7 +122,7 @@ func TestJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
 	propose()
 	f.reportBuild(f.buildReport(f.mustLease(builder)))
 	propose()
-	f.wantWait(second, tilthv1.WaitReason_WAIT_REASON_QUOTA, false, `owner "ana" has 34 bytes of artifacts waiting for devices, and may have 10`)
+	f.wantWait(second, tilthv1.WaitReason_WAIT_REASON_QUOTA, false, `owner "ana" has 34 bytes of artifacts waiting for devices, of at most 10: builds resume`)
 }
 
 // TestJobSaysWhenWhatFailedIsTriedAgain also covers cooldowns of all agents for the job.
@@ -142,7 +142,7 @@ func TestJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
 				t.Errorf("the job waits for %v, want %v, %q", w, want, part)
 			}
 		}
-		fail(1, tilthv1.WaitReason_WAIT_REASON_RETRY, "failed on only and is tried again at "+time.Now().UTC().Format("2006-"))
+		fail(1, tilthv1.WaitReason_WAIT_REASON_RETRY, "failed on only and will be retried at "+time.Now().UTC().Format("2006-"))
 		fail(2, tilthv1.WaitReason_WAIT_REASON_RESTING, "each builder with clang-19 is in cooldown for this job after failed leases; the last failure, on only: no compiler")
 	})
 }

@@ -35,8 +35,7 @@ type Config struct {
 	Observer Observer
 	// Reader, if set, enables reading models here.
 	Reader Reader
-	// Ahead is the number of batches kept in flight, so that search, build and measurement overlap; 0 means
-	// 3.
+	// Ahead is the number of batches kept in flight, so that search, build and measurement overlap; 0 means 3.
 	Ahead int
 }
 
@@ -304,7 +303,7 @@ func (r *round) warn() {
 	}
 }
 
-// brokenSearch reports a bug in a search, which every other tuner would run into, too.
+// brokenSearch reports a bug in a search, which other tuners would encounter, too.
 type brokenSearch struct{ cause error }
 
 func (e *brokenSearch) Error() string { return e.cause.Error() }
@@ -365,7 +364,7 @@ type Reader interface {
 // ended. The lease is then still open.
 func (h *Handler) read(ctx context.Context, lease *tilthv1.LeaseToken, work *tilthv1.ModelWork) error {
 	if h.Reader == nil {
-		return errors.New("tuner: the lease is for reading a model, which this tuner does not")
+		return errors.New("tuner: the lease is for reading a model, which this tuner does not support")
 	}
 	report, err := h.readAlone(ctx, work)
 	if ctx.Err() != nil {
@@ -379,7 +378,7 @@ func (h *Handler) read(ctx context.Context, lease *tilthv1.LeaseToken, work *til
 		h.Logger.Warn("model not read", "job", work.GetJob().GetId(), "error", why)
 	}
 	err = h.reportModel(ctx, report)
-	if status.Code(err) == codes.InvalidArgument && len(report.GetTasks()) > 0 { // any other tuner would get the same answer
+	if status.Code(err) == codes.InvalidArgument && len(report.GetTasks()) > 0 { // every tuner would get the same answer
 		why := "the tracker refuses the model's tasks: " + status.Convert(err).Message()
 		err = h.reportModel(ctx, &tilthv1.ReportModelRequest{Lease: lease, Failure: agent.FailureMessage(why)})
 	}

@@ -77,7 +77,7 @@ func (k *compileCommand) measure(ctx context.Context, t *target.Target, plain fu
 		}
 		want, err := k.strict(ctx, p, inputs)
 		if err != nil {
-			return nil, fmt.Errorf("--check: computing what strict numerics do: %w", err)
+			return nil, fmt.Errorf("--check: computing the result of strict numerics: %w", err)
 		}
 		return k.judgeError(got, want)
 	}, nil
@@ -114,7 +114,7 @@ func (k *compileCommand) judgeError(got, want map[string]*array.Array) (*aot.Acc
 	}
 	switch {
 	case math.IsInf(worst, 1) && want[output].IsZero():
-		return nil, fmt.Errorf("with strict numerics, output %q is all zeros on the inputs of --check, so errors are relative to nothing: name other inputs", output)
+		return nil, fmt.Errorf("with strict numerics, output %q is all zeros on the inputs of --check, so relative errors are undefined: choose other inputs", output)
 	case math.IsInf(worst, 1):
 		return nil, fmt.Errorf("output %q has values that are not finite where strict numerics have finite ones: %s", output, remedy)
 	case k.accuracy.limited() && worst > k.accuracy.max:

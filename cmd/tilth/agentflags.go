@@ -37,7 +37,7 @@ type agentFlags struct {
 func (f *agentFlags) add(c *cobra.Command) {
 	f.tracker.add(c, defaultTracker)
 	c.Flags().StringVar(&f.name, "name", "", "`name` of this agent, unique in the farm (default HOST/"+c.Name()+")")
-	c.Flags().IntVar(&f.slots, "slots", 0, "leases held at a time (0 = what suits the kind of agent)")
+	c.Flags().IntVar(&f.slots, "slots", 0, "leases held at a time (0 = the default of the kind of agent)")
 	c.Flags().StringVar(&f.cache, "cache", "", "cache `folder` (default $XDG_CACHE_HOME/tilth)")
 	f.site.add(c)
 	c.Flags().DurationVar(&f.drain, "drain", 10*time.Second, "shutdown grace for leased work; the rest is returned")
@@ -73,7 +73,7 @@ type siteFlags struct {
 
 func (f *siteFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.addr, "http", "", "`address` to serve metrics and health on: host:port or unix:PATH; empty = nowhere")
-	c.Flags().BoolVar(&f.insecure, "http-insecure", false, "serve them to other machines too, without encryption or passwords; they are read-only")
+	c.Flags().BoolVar(&f.insecure, "http-insecure", false, "serve metrics and health to other machines too, without encryption or passwords; they are read-only")
 }
 
 // check prevents accidental exposure of an agent's pages.

@@ -43,11 +43,11 @@ type decoder struct {
 func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
 	manifest := m.Manifest()
 	if manifest.Decoding == nil {
-		return nil, fmt.Errorf("--decode: no output of the package continues an input; 'tilth compile --shape sequence=1..32,past=0..511' of a model with past keys and values makes one that does")
+		return nil, fmt.Errorf("--decode: no output of the package continues an input: compile a model with past keys and values by 'tilth compile --shape sequence=1..32,past=0..511'")
 	}
 	tokens := given[tokenInput]
 	if tokens == nil || tokens.DType != array.Int64 || len(tokens.Shape) != 2 {
-		return nil, fmt.Errorf("--decode: the model has no input %s of i64[batch positions]: name it so", tokenInput)
+		return nil, fmt.Errorf("--decode: the model has no input %s of i64[batch positions]: rename the input", tokenInput)
 	}
 	for _, name := range []string{positionInput, maskInput} {
 		if a := given[name]; a != nil && (len(a.Shape) != 2 || a.Shape[0] != tokens.Shape[0] || a.Shape[1] < 1) {
@@ -59,7 +59,7 @@ func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
 			return &decoder{model: m, given: maps.Clone(given), batch: tokens.Shape[0]}, nil
 		}
 	}
-	return nil, fmt.Errorf("--decode: the model has no output %s of [batch positions words]: name it so", scoreOutput)
+	return nil, fmt.Errorf("--decode: the model has no output %s of [batch positions words]: rename the output", scoreOutput)
 }
 
 // likeliest returns the tokens with the highest scores after the last position, one per sequence.
@@ -94,7 +94,7 @@ func (d *decoder) next(tokens []int64) (map[string]*array.Array, error) {
 		case t.Name == maskInput:
 			d.given[t.Name] = followed(d.given[t.Name], d.given[t.Name].Shape[1], func(float64) float64 { return 1 })
 		case t.VariesBy(manifest.Decoding.Past) || t.VariesBy(manifest.Decoding.Step):
-			return nil, fmt.Errorf("--decode: it is not known what input %q of another position is: of inputs that vary with positions, %s, %s and %s are known",
+			return nil, fmt.Errorf("--decode: input %q varies with positions, but only %s, %s and %s are supported",
 				t.Name, tokenInput, positionInput, maskInput)
 		}
 		inputs[t.Name] = d.given[t.Name]

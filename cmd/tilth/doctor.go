@@ -109,7 +109,7 @@ reason, if it is not.`,
 	c.Flags().BoolVar(&live, "live", false, "check only that it is alive, not that it is ready")
 	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the answer")
 	atLeast(c, 1, "timeout")
-	c.Flags().StringVar(&proof.CA, "tls-ca", "", "`file` of the authorities that may sign its certificate, or system; turns TLS on")
+	c.Flags().StringVar(&proof.CA, "tls-ca", "", "`file` of the authorities that sign its certificate, or system; enables TLS")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()

@@ -83,7 +83,7 @@ func TestJobsAreControlledFromTheCommandLine(t *testing.T) {
 	if id, err := f.client.FindJob(ctx, "job-0"); err != nil || id != "job-0" {
 		t.Errorf("job-0 is %q, %v, although no job has that number", id, err)
 	}
-	want := `submit the job: owner "eva" has 2 jobs that have not ended, and may have 2: wait for one to end, or cancel one`
+	want := `submit the job: owner "eva" has 2 open jobs, at most 2 are allowed: wait for one to end, or cancel one`
 	if _, err := f.client.Submit(ctx, smallSpec("eva", 0)); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -112,7 +112,7 @@ func newJobsOwners(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "owners", Short: "List the owners who share the farm, with their use and quotas",
-		Long: `List the owners of jobs that have not ended: their share, the work that waits for an
+		Long: `List the owners of open jobs: their share, the work that waits for an
 agent, and their use of quotas. ENDED counts ended jobs that are kept; the oldest are
 deleted beyond the limit ('tilth tracker --help-all').`,
 		Example: "  tilth jobs owners",

@@ -49,9 +49,9 @@ func newJobsSubmit(a *app) *cobra.Command {
 		for _, name := range []string{"target", "compiler"} {
 			switch changed := c.Flags().Changed(name); {
 			case changed && !s.dryRun:
-				return usagef("--%s is for --dry-run: the farm's devices and builders say what a job is for; choose with --device", name)
+				return usagef("--%s requires --dry-run: the farm's devices and builders determine the target; choose with --device", name)
 			case changed && s.tune.device != "":
-				return usagef("--%s and --device both say what the job is for: give one of them", name)
+				return usagef("--%s and --device both select the target: use only one", name)
 			}
 		}
 		if err := s.tune.kernels.pin(ctx, s.compiler, false); err != nil {

@@ -41,7 +41,7 @@ func (f *kernelsFlag) read() error {
 		}
 		for j, other := range f.list {
 			if other.Name != k.Name && other.Number() == k.Number() {
-				return usagef("--kernels: the names %s and %s are taken for the same in records: change one of them", other.Name, k.Name)
+				return usagef("--kernels: the names %s and %s are the same in records: rename one", other.Name, k.Name)
 			}
 			if other.Name == k.Name {
 				return usagef("--kernels: %s and %s are both named %s: give one of them another name", f.folders[j], f.folders[i], k.Name)
@@ -145,7 +145,7 @@ func (f *recordKernelFlags) open(ctx context.Context, compiler string, w io.Writ
 	return f.pin(ctx, compiler, true)
 }
 
-// allows implements selection.Sources.Own.
+// allows reports whether a kernel from a record may be used, for bestschedule.Sources.Own.
 func (f *recordKernelFlags) allows(k *userkernel.Kernel) bool {
 	if f.kernelsFlag.allows(k) {
 		return true

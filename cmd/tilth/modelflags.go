@@ -38,7 +38,7 @@ type modelFlags struct {
 	own map[string]map[string]string
 	// uncheckedIndices leaves out the checks of inputs that index a dimension.
 	uncheckedIndices bool
-	// quantised counts the quantized and all weights of the last model.
+	// quantised counts the quantised weights, and all weights, of the last model.
 	quantised [2]int
 	// digest identifies the last model; data lists its external files.
 	digest string
@@ -116,8 +116,8 @@ func importModel(path string, m *onnx.Model, o frontend.Options) (*program.Progr
 	return p, nil
 }
 
-// loadAll reads several models and calls visit with the program of each, compiled with a storage type. A
-// shape applies to the models with an input or symbol of its name, at least one.
+// loadAll reads several models and calls visit with the program of each, compiled with a storage type. A shape applies
+// to the models that have an input or symbol of its name, and at least one must.
 func (f *modelFlags) loadAll(paths []string, storage array.Storage, visit func(path string, p *program.Program) error) error {
 	return f.readAll(paths, func(path string, m *onnx.Model, o frontend.Options) error {
 		o.Storage = storage
@@ -199,7 +199,7 @@ func shapesFor(m *onnx.Model, o frontend.Options) frontend.Options {
 	return own
 }
 
-// parse parses the shapes.
+// parse parses the shapes and the values of inputs.
 func (f *modelFlags) parse() (o frontend.Options, err error) {
 	o.Shapes, o.Open, o.Values = map[string][]int64{}, map[string]frontend.Bounds{}, map[string]float64{}
 	for name, text := range f.values {
@@ -221,8 +221,8 @@ func (f *modelFlags) parse() (o frontend.Options, err error) {
 	return o, nil
 }
 
-// parseBounds parses the bounds of an extent. After a colon may follow the caps of specialised kernels,
-// joined by +, or a file with the frequency of each extent.
+// parseBounds parses the bounds of an extent. An optional suffix after a colon holds the caps of specialised kernels,
+// joined by +, or names a file with the frequency of each extent.
 func parseBounds(lo, hi string) (b frontend.Bounds, err error) {
 	hi, more, _ := strings.Cut(hi, ":")
 	if strings.Trim(more, "0123456789+") == "" {
@@ -263,7 +263,7 @@ func parseCaps(text string) (caps []int64, err error) {
 	for _, part := range strings.Split(text, "+") {
 		n, err := strconv.ParseInt(part, 10, 64)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("want numbers from 1 on joined by +, such as 16+64+128")
+			return nil, fmt.Errorf("want positive numbers joined by +, such as 16+64+128")
 		}
 		caps = append(caps, n)
 	}
@@ -282,7 +282,7 @@ func readFrequencies(name string) (map[int64]float64, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.Size() > maxFrequenciesBytes {
-		return nil, fmt.Errorf("%s: it has more than %d MiB, far more than a line for each extent", name, maxFrequenciesBytes>>20)
+		return nil, fmt.Errorf("%s: larger than %d MiB: want one line per extent", name, maxFrequenciesBytes>>20)
 	}
 	found := map[int64]float64{}
 	lines := bufio.NewScanner(io.LimitReader(file, maxFrequenciesBytes))
@@ -292,12 +292,12 @@ func readFrequencies(name string) (map[int64]float64, error) {
 			continue
 		}
 		if len(words) != 2 {
-			return nil, fmt.Errorf("%s: line %d: want an extent and how often it occurs, such as '128 30'", name, k)
+			return nil, fmt.Errorf("%s: line %d: want an extent and a count, such as '128 30'", name, k)
 		}
 		n, err := strconv.ParseInt(words[0], 10, 64)
 		count, wrong := strconv.ParseFloat(words[1], 64)
 		if err != nil || wrong != nil || n < 1 || !(count > 0) || count > math.MaxInt64 {
-			return nil, fmt.Errorf("%s: line %d: want an extent from 1 on and how often it occurs, more than never, such as '128 30'", name, k)
+			return nil, fmt.Errorf("%s: line %d: want a positive extent and a positive count, such as '128 30'", name, k)
 		}
 		found[n] += count
 	}
@@ -305,7 +305,7 @@ func readFrequencies(name string) (map[int64]float64, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: it has no lines such as '128 30', an extent and how often it occurs", name)
+		return nil, fmt.Errorf("%s: no lines with an extent and a count, such as '128 30'", name)
 	}
 	return found, nil
 }

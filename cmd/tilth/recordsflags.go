@@ -30,7 +30,7 @@ type recordsFlags struct {
 	log       logFlag
 	// verify is the key that must have signed the records, unless they are the user's own; nil means none.
 	verify *signing.PublicKey
-	// Filters.
+	// target and workload select records; empty selects all.
 	target, workload string
 }
 

@@ -71,7 +71,7 @@ func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client
 			return nil, err
 		}
 		if r.Target != nil && r.Target.Threads() != manifest.Target.Threads() {
-			return nil, fmt.Errorf("package %s is for %d threads, %s for %d: compile them for as many", r.Packages[0], r.Target.Threads(), path, manifest.Target.Threads())
+			return nil, fmt.Errorf("package %s is for %d threads, %s for %d: compile both for the same number", r.Packages[0], r.Target.Threads(), path, manifest.Target.Threads())
 		}
 		r.Target = manifest.Target
 	}

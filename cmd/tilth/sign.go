@@ -134,7 +134,7 @@ func newVerify(a *app) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 	}
 	c.Flags().StringVar(&keyFile, "key-file", "", "`file` of the public key")
-	c.Flags().StringVar(&keyText, "key", "", "the public `key` itself: RW and what follows")
+	c.Flags().StringVar(&keyText, "key", "", "the public `key` as text, which begins with RW")
 	c.Flags().StringVar(&signature, "signature", "", "`file` of the signature (default: FILE.minisig)")
 	c.MarkFlagsMutuallyExclusive("key-file", "key")
 	jsonFlag(c, &asJSON)

@@ -82,7 +82,7 @@ func (b *byteSize) Set(text string) error {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 1 || n > math.MaxInt64/unit {
-		return fmt.Errorf("want a number of bytes, also with KiB, MiB or GiB behind it, e.g. 256KiB")
+		return fmt.Errorf("want a size in bytes, optionally with KiB, MiB or GiB, such as 256KiB")
 	}
 	*b = byteSize(n * unit)
 	return nil

@@ -35,7 +35,7 @@ const (
 )
 
 func (d *dumpFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&d.what, "dump", "", "print, for debugging, the `graph` after each pass, or the program of each task: ir after each pass, or its source")
+	c.Flags().StringVar(&d.what, "dump", "", "print a `stage` for debugging: graph (after each pass), ir (each task's program after each pass) or source")
 	c.Flags().StringVar(&d.task, "task", "", "only the task with this `number` or workload digest")
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
 	targetFlag(c, &d.target, "what to list the tasks of, or dump, for")

@@ -67,10 +67,10 @@ type callerFlags struct{ proof certs.Proof }
 
 // add adds the flags, with a prefix to their names and a suffix to their descriptions.
 func (f *callerFlags) add(c *cobra.Command, prefix, more string) {
-	c.Flags().StringVar(&f.proof.TLS.CA, prefix+"tls-ca", "", "`file` of the authorities that may sign the certificate of a tracker or server, or system; turns TLS on for a tracker"+more)
+	c.Flags().StringVar(&f.proof.TLS.CA, prefix+"tls-ca", "", "`file` of the authorities that sign server certificates, or system for those of this machine; enables TLS for a tracker"+more)
 	c.Flags().StringVar(&f.proof.TLS.Cert, prefix+"tls-cert", "", "client certificate `file`"+more)
 	c.Flags().StringVar(&f.proof.TLS.Key, prefix+"tls-key", "", "`file` of the certificate's key"+more)
-	c.Flags().StringVar(&f.proof.TokenFile, prefix+"token-file", "", "`file` of the token that proves who calls"+more)
+	c.Flags().StringVar(&f.proof.TokenFile, prefix+"token-file", "", "`file` with the caller's token"+more)
 }
 
 // or returns f with missing values taken from others. A certificate and its key are taken together.

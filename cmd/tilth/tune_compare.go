@@ -88,7 +88,7 @@ func (t *tuneCommand) compareModels(ctx context.Context, paths []string, c model
 // default schedules that win there. The rest of the time goes to whole executions.
 func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.Program, c *modelComparison, limit time.Duration) (progress.MeasuredModel, error) {
 	m, began := progress.MeasuredModel{Model: name}, time.Now()
-	limited, cancel := context.WithDeadlineCause(ctx, began.Add(limit), errors.New("there is no time left for it"))
+	limited, cancel := context.WithDeadlineCause(ctx, began.Add(limit), errors.New("no time is left"))
 	defer cancel()
 	files := []string{filepath.Join(c.scratch, "untuned.tar"), filepath.Join(c.scratch, "tuned.tar")}
 	defer func() {

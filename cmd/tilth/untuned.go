@@ -132,7 +132,7 @@ func eachGroup(ctx context.Context, source storesync.Catalogue, filter storesync
 			break
 		}
 		if next <= after {
-			return fmt.Errorf("%w: the list of workloads goes back from %q to %q", records.ErrInvalid, after, next)
+			return fmt.Errorf("%w: the list of workloads is out of order: %q follows %q", records.ErrInvalid, next, after)
 		}
 		after = next
 	}

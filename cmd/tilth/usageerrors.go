@@ -64,7 +64,7 @@ func flagsError(c *cobra.Command) error {
 		}
 		for _, group := range f.Annotations[exclusiveFlags] {
 			if given := givenOf(c.Flags(), strings.Fields(group)); len(given) > 1 {
-				conflict = fmt.Errorf("%s exclude each other: give one of them", strings.Join(given, " and "))
+				conflict = fmt.Errorf("%s are mutually exclusive: use only one", strings.Join(given, " and "))
 			}
 		}
 	})

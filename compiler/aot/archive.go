@@ -144,7 +144,7 @@ func (m *Manifest) verify(name string, data []byte) error {
 			continue
 		}
 		if int64(len(data)) != member.SizeBytes || crc32.Checksum(data, castagnoli) != member.CRC32C {
-			return fmt.Errorf("%s is damaged: it is not what %s describes; copy or compile the package again", name, manifestName)
+			return fmt.Errorf("%s is damaged: it does not match %s; copy or compile the package again", name, manifestName)
 		}
 		return nil
 	}

@@ -112,7 +112,7 @@ func TestDecoding(t *testing.T) {
 	if err := m.Continue(map[string]*array.Array{"x": sample(1, 1, 1, 8)}); err == nil || !strings.Contains(err.Error(), full) {
 		t.Errorf("%v, want an error that says %q", err, full)
 	}
-	if _, err := m.Run(pastOf(2)); err == nil || !strings.Contains(err.Error(), "no input says what sequence is") {
+	if _, err := m.Run(pastOf(2)); err == nil || !strings.Contains(err.Error(), "no input determines sequence") {
 		t.Errorf("%v, want an error that says that x is missing", err)
 	}
 	inputs := pastOf(2)
@@ -120,10 +120,10 @@ func TestDecoding(t *testing.T) {
 	if _, err := m.Run(inputs); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Continue(inputs); err == nil || !strings.Contains(err.Error(), "leave it out") {
-		t.Errorf("%v, want an error that says to leave it out", err)
+	if err := m.Continue(inputs); err == nil || !strings.Contains(err.Error(), "omit it") {
+		t.Errorf("%v, want an error that says to omit it", err)
 	}
-	if err := m.Continue(map[string]*array.Array{}); err == nil || !strings.Contains(err.Error(), "no input says what sequence is") {
+	if err := m.Continue(map[string]*array.Array{}); err == nil || !strings.Contains(err.Error(), "no input determines sequence") {
 		t.Errorf("%v, want an error that says that x is missing", err)
 	}
 	x := map[string]*array.Array{"x": sample(1, 1, 1, 8)}

@@ -32,7 +32,7 @@ func (m *Model) Continue(inputs map[string]*array.Array) error {
 			continue
 		}
 		if _, given := inputs[t.Name]; given {
-			return fmt.Errorf("model %s: input %q is what the last execution left: leave it out", m.manifest.Model, t.Name)
+			return fmt.Errorf("model %s: input %q comes from the last execution: omit it", m.manifest.Model, t.Name)
 		}
 		shapes[t.Name] = t.ShapeWith(after)
 	}

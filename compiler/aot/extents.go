@@ -146,7 +146,7 @@ func (m *Model) checkExtents() error {
 		if !slices.ContainsFunc(m.manifest.Inputs, func(t Tensor) bool {
 			return slices.ContainsFunc(t.Varying, func(v Varying) bool { return v.Extent == e.Name })
 		}) {
-			return fmt.Errorf("%s: no input says what %s is", manifestName, e.Name)
+			return fmt.Errorf("%s: no input determines %s", manifestName, e.Name)
 		}
 	}
 	return m.setExtents(nil)

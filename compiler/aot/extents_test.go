@@ -73,7 +73,7 @@ func TestInvalidExtentsAreRefused(t *testing.T) {
 		says string
 	}{
 		{[]int64{7, 4}, []int64{7, 4}, `input "x" has 7 elements on axis 0, which none of rows in 1..6 has`},
-		{[]int64{2, 4}, []int64{3, 4}, `input "y" has 3 elements on axis 0, and other inputs say that it has 2`},
+		{[]int64{2, 4}, []int64{3, 4}, `input "y" has 3 elements on axis 0, but 2 according to other inputs`},
 		{[]int64{2, 4}, []int64{2, 5}, `input "y" is f32[2 5]`},
 		{[]int64{2, 4}, []int64{2}, `input "y" is f32[2]`},
 	} {

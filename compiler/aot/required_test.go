@@ -74,11 +74,11 @@ func TestInputWithAValueIsAConstant(t *testing.T) {
 		t.Errorf("%+v with error %v, want a program of one input that requires nothing", p, err)
 	}
 	for want, o := range map[string]frontend.Options{
-		`node "make_other" (Add, opset 13)`:                                  {Values: map[string]float64{"rate": 8000}},
-		`there is no input "rat" to give a value: the model's inputs are "x`: {Values: map[string]float64{"rat": 1}},
-		`input "x": f32[4] has 4 elements, and only`:                         {Values: map[string]float64{"x": 1}},
-		`input "rate": i64[] cannot be 0.5`:                                  {Values: map[string]float64{"rate": 0.5}},
-		"give it by --set rate=16000":                                        {Shapes: map[string][]int64{"rate": {16000}}},
+		`node "make_other" (Add, opset 13)`:          {Values: map[string]float64{"rate": 8000}},
+		`no input "rat": the model's inputs are "x`:  {Values: map[string]float64{"rat": 1}},
+		`input "x": f32[4] has 4 elements, and only`: {Values: map[string]float64{"x": 1}},
+		`input "rate": i64[] cannot be 0.5`:          {Values: map[string]float64{"rate": 0.5}},
+		"give it by --set rate=16000":                {Shapes: map[string][]int64{"rate": {16000}}},
 	} {
 		if _, err := frontend.Import(model(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want %q", o, err, want)

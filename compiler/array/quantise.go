@@ -2,12 +2,11 @@ package array
 
 import "math"
 
-// Quantise converts floats to i8 integers from lo to hi, with a float32 scale for each block of neighbours
-// along an axis: an element is approximately its integer times its scale. Integers have the shape of w. If lo is
-// -hi, the element of the largest magnitude in a block becomes hi, with its sign. If lo is one less, that
-// element becomes lo, and its scale has the opposite sign, which gives smaller steps. Scales have one position
-// for each block on the axis, of which the last may be shorter; that of a block of zeros is zero. Elements must be
-// finite.
+// Quantise converts floats to i8 integers from lo to hi, with a float32 scale for each block of neighbours along an
+// axis: an element is approximately its integer times its scale. Integers have the shape of w. If lo is -hi, the
+// element of the largest magnitude in a block becomes hi, with its sign. If lo is one less, that element becomes lo,
+// and its scale has the opposite sign, which gives smaller steps. Scales have one position for each block on the axis,
+// of which the last may be shorter; that of a block of zeros is zero. Elements must be finite.
 func Quantise(w *Array, axis int, block, lo, hi int64) (integers, scales *Array) {
 	depth, inner := w.Shape[axis], Elements(w.Shape[axis+1:])
 	shape := append([]int64{}, w.Shape...)
@@ -29,7 +28,7 @@ type quantiser struct {
 	integers []byte
 	scales   *Array
 	inner    int64
-	// Integers range from lo to hi.
+	// min and max bound the integers.
 	min, max float64
 }
 

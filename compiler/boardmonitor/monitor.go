@@ -71,7 +71,7 @@ func CustomBoard(name string, d Description) (Board, error) {
 	if d.Port != "" {
 		file, ok := Ports()[d.Port]
 		if !ok {
-			return Board{}, fmt.Errorf("there is no source for a serial port %q; use %s, or a .c file", d.Port, strings.Join(slices.Sorted(maps.Keys(Ports())), ", "))
+			return Board{}, fmt.Errorf("unknown serial port %q; use %s, or a .c file", d.Port, strings.Join(slices.Sorted(maps.Keys(Ports())), ", "))
 		}
 		b.port = text(file)
 	}
@@ -90,7 +90,7 @@ func Find(name string) (Board, error) {
 		}
 		names += " " + b.Name
 	}
-	return Board{}, fmt.Errorf("there is no monitor for a board %q; there is one for%s", name, names)
+	return Board{}, fmt.Errorf("no monitor for board %q; want one of%s", name, names)
 }
 
 // text returns a source file.

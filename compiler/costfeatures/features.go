@@ -20,7 +20,7 @@ type Set struct {
 func NewSet(name string, columns []string, cost string) *Set {
 	k := slices.Index(columns, cost)
 	if k < 0 {
-		panic("features: " + name + " has no column " + cost)
+		panic("costfeatures: " + name + " has no column " + cost)
 	}
 	return &Set{Name: name, Columns: columns, cost: k}
 }

@@ -129,7 +129,7 @@ func (v *verifier) stmt(st Stmt) error {
 		}
 	case *LoadMatrices:
 		if !v.threads || !n.valid() {
-			return errors.New("matrices are loaded that do not lie in shared memory, or not to registers of threads")
+			return errors.New("matrices are not loaded from shared memory to registers of threads")
 		}
 	case *MultiplyMatrices:
 		if !v.threads || n.Sum.Space != Private || n.A.Space != Private || n.B.Space != Private {
@@ -146,11 +146,11 @@ func (v *verifier) stmt(st Stmt) error {
 		defer delete(v.bound, n.Lane)
 	case *Squares, *SquareProduct:
 		if !isSquares(st) {
-			return fmt.Errorf("a %T takes what are not two vectors of %d sums in registers", st, SquareLanes)
+			return fmt.Errorf("the operands of a %T are not two vectors of %d sums in registers", st, SquareLanes)
 		}
 	case *TileZero, *TileLoad, *TileProduct, *TileStore:
 		if !isTiles(st) {
-			return fmt.Errorf("a %T takes what is in memory for a tile, or the other way round", st)
+			return fmt.Errorf("a %T confuses memory with a tile", st)
 		}
 	}
 	return v.simple(st)
@@ -191,10 +191,10 @@ func (v *verifier) loop(n *For) error {
 		return fmt.Errorf("the loop over %s has %d iterations", n.Var.Name, n.Extent)
 	}
 	if n.Kind == Parallel && v.parallel {
-		return fmt.Errorf("the parallel loop over %s lies inside another", n.Var.Name)
+		return fmt.Errorf("the parallel loop over %s is inside another", n.Var.Name)
 	}
 	if n.Kind == Blocks && (v.blocks || v.threads) || n.Kind == Threads && v.threads {
-		return fmt.Errorf("the loop over %s lies inside another of its kind, or one on threads", n.Var.Name)
+		return fmt.Errorf("the loop over %s is inside another of its kind, or one on threads", n.Var.Name)
 	}
 	if n.Kind == Persistent && (!v.blocks || n.Range == nil) {
 		return fmt.Errorf("the walk over %s is that of no block", n.Var.Name)

@@ -42,9 +42,9 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"the vector loop over j has a range":       {loop(i, ir.Serial, 8, every(loop(j, ir.Vector, 8, store(out, j)), i, 1))},
 		"is read from memory":                      {every(loop(j, ir.Serial, 8, store(out, j)), out.Tensor.At(expr.I(0)), 1)},
 		"has tiles for blocks, and is none":        {tiled(loop(i, ir.Serial, 8, store(out, i)))},
-		"matrices are loaded that do not lie in":   {loop(i, ir.Threads, 8, &ir.LoadMatrices{To: out, ToIndex: i, From: out, FromIndex: i, Count: 4})},
+		"matrices are not loaded from":             {loop(i, ir.Threads, 8, &ir.LoadMatrices{To: out, ToIndex: i, From: out, FromIndex: i, Count: 4})},
 		"not two vectors of 4 sums in registers":   {&ir.Squares{Sums: out, At: [2]int64{0, 4}}},
-		"lies inside another":                      {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
+		"is inside another":                        {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
 	} {
 		err := (&ir.Func{Args: []*ir.Buffer{out, nil}, Body: body}).Verify()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

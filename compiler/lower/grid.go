@@ -22,9 +22,9 @@ func onGPU(it *schedule.Iter) bool { return it.Kind == schedule.Block || it.Kind
 func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) error {
 	switch {
 	case l.threads:
-		return fmt.Errorf("lower: iterator %d of stage %d, on blocks or threads, lies inside of one on threads", it.ID, g.ID)
+		return fmt.Errorf("lower: iterator %d of stage %d, on blocks or threads, is inside one on threads", it.ID, g.ID)
 	case l.blocks && it.Kind == schedule.Block:
-		return fmt.Errorf("lower: iterator %d of stage %d, on blocks, lies inside of another one", it.ID, g.ID)
+		return fmt.Errorf("lower: iterator %d of stage %d, on blocks, is inside another", it.ID, g.ID)
 	}
 	l.blocks, l.threads = l.blocks || it.Kind == schedule.Block, it.Kind == schedule.Thread
 	return nil

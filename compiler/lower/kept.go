@@ -21,7 +21,7 @@ func checkDecays(s *schedule.Schedule) error {
 		}
 		if !g.KeptInside() {
 			if g.Kept != nil && slices.ContainsFunc(g.Loads(), func(l *expr.Load) bool { return l.Tensor == g.Tensor }) {
-				return fmt.Errorf("lower: stage %d goes from piece to piece, which the loop over them in stage %d must compute", g.ID, g.Kept.ID)
+				return fmt.Errorf("lower: stage %d is carried across pieces, so the loop over them in stage %d must compute it", g.ID, g.Kept.ID)
 			}
 			continue
 		}
@@ -30,7 +30,7 @@ func checkDecays(s *schedule.Schedule) error {
 		}
 		for _, c := range s.Consumers(g) {
 			if !within(c, g.Kept) && needs(s, g.Kept, c, map[*schedule.Stage]bool{}) {
-				return fmt.Errorf("lower: stage %d reads stage %d behind the loop that needs it", c.ID, g.ID)
+				return fmt.Errorf("lower: stage %d reads stage %d after the loop that needs it", c.ID, g.ID)
 			}
 		}
 	}

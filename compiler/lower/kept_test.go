@@ -46,8 +46,8 @@ func TestOnlinePiecesMustStayInOrder(t *testing.T) {
 		"another axis outside":   {strings.Replace(online, "reorder 2 2 0 1 3", "reorder 2 3 2 0 1", 1), "not the outermost of them"},
 		"unrolled":               {strings.Replace(online, "reorder 2 2 0 1 3\n", "reorder 2 2 0 1 3\nunroll 2 2\n", 1), "not a plain loop"},
 		"rows outside":           {strings.Replace(online, "reorder 2 2 0 1 3", "reorder 2 0 2 1 3", 1), "not the outermost"},
-		"running on its own":     {"online 2 8\n", "goes from piece to piece"},
-		"read before it is kept": {online + "cache-read 7 1 0 1\n", "behind the loop that needs it"},
+		"running on its own":     {"online 2 8\n", "is carried across pieces"},
+		"read before it is kept": {online + "cache-read 7 1 0 1\n", "after the loop that needs it"},
 	} {
 		w, err := expr.Parse("tilth-workload 1\n" + weighted)
 		if err != nil {

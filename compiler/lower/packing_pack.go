@@ -73,7 +73,7 @@ func NewPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 	})
 	w, err := expr.NewWorkload([]*expr.Tensor{packed}, given)
 	if err != nil {
-		panic(fmt.Sprintf("packing: it makes no workload: %v", err)) // ir.Pack has checked the layout
+		panic(fmt.Sprintf("lower: packing constant %d: %v", constant, err)) // ir.Pack has checked the layout
 	}
 	buffer := &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: ir.Prepared}
 	return ir.Pack{Constant: constant, Buffer: buffer, Workload: w, Dims: dims, Transform: transform}

@@ -21,7 +21,7 @@ func (l *lowerer) region(p *schedule.Stage, n *nest) ([]span, error) {
 
 func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, error) {
 	if depth > len(l.s.Stages) {
-		return nil, fmt.Errorf("lower: stages are computed inside one another in a circle")
+		return nil, fmt.Errorf("lower: stages are computed inside one another in a cycle")
 	}
 	if err := l.spend(len(l.s.Stages)); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 		return vars, nil
 	}
 	if c.Consumer == nil {
-		return nil, fmt.Errorf("lower: stage %d is used outside of the nest that computes it", c.ID)
+		return nil, fmt.Errorf("lower: stage %d is used outside the nest that computes it", c.ID)
 	}
 	region, err := l.regionDepth(c, n, depth+1)
 	if err != nil {
@@ -84,7 +84,7 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 	}
 	for k, s := range region {
 		if guardsSeveral(c.Iters[k]) {
-			return nil, fmt.Errorf("lower: stage %d has tiles of several axes that go beyond their ends, and is computed inside of another", c.ID)
+			return nil, fmt.Errorf("lower: stage %d has tiles of several axes that go beyond their ends, and is computed inside another", c.ID)
 		}
 		vars[c.Axes[k]] = s.covered(c.Iters[k])
 	}

@@ -184,7 +184,7 @@ func (l *lowerer) checkStreamK() error {
 		}
 		for _, p := range l.order {
 			if p != g && p.At == g.At {
-				return fmt.Errorf("lower: stage %d is computed beside the Stream-K sums of stage %d", p.ID, g.ID)
+				return fmt.Errorf("lower: stage %d is computed alongside the Stream-K sums of stage %d", p.ID, g.ID)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func newStreamK(acc *schedule.Stage, tiles, steps, blocks int64) (*streamK, erro
 		return nil, fmt.Errorf("lower: the Stream-K sums of stage %d have %d tiles of %d steps, more than blocks can count",
 			acc.ID, tiles, steps)
 	case s.perBlock == 0:
-		return nil, fmt.Errorf("lower: stage %d has %d steps for %d blocks, less than one for each", acc.ID, all, blocks)
+		return nil, fmt.Errorf("lower: stage %d has %d steps for %d blocks, fewer than one each", acc.ID, all, blocks)
 	}
 	s.count()
 	return s, nil
@@ -92,7 +92,7 @@ func (s *streamK) blockOfStep(step expr.Expr) expr.Expr {
 	return expr.Simplify(expr.Sel(expr.Bin(expr.Lt, step, expr.I(long)), expr.Bin(expr.FloorDiv, step, expr.I(s.perBlock+1)), rest))
 }
 
-// piece defines what a block computes in a round: the tile, and its steps from lo on before hi.
+// piece defines what a block computes in a round: a tile, and its steps in the range lo <= step < hi.
 func (s *streamK) piece(block, round *expr.Var) (tile, lo, hi *expr.Var, lets ir.Block) {
 	all := (s.tiles - s.wholeTiles) * s.steps
 	from, to := &expr.Var{Name: "from", Extent: all}, &expr.Var{Name: "to", Extent: all + 1}

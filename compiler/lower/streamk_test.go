@@ -52,7 +52,7 @@ output t3 t4
 		},
 		{
 			"two stages", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\nstreamk 1 1\n",
-			"is computed beside the Stream-K sums",
+			"is computed alongside the Stream-K sums",
 		},
 		{
 			"two stages, one inside", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\nstreamk 1 1\ncompute-at 0 2 4\n",
@@ -60,11 +60,11 @@ output t3 t4
 		},
 		{
 			"a stage before", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 1 1\n",
-			"stage 0 is computed beside the Stream-K sums of stage 1",
+			"stage 0 is computed alongside the Stream-K sums of stage 1",
 		},
 		{
 			"a stage behind", outputs, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\n",
-			"stage 1 is computed beside the Stream-K sums of stage 0",
+			"stage 1 is computed alongside the Stream-K sums of stage 0",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

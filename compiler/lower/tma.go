@@ -30,7 +30,7 @@ func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (i
 	case l.around.threads:
 		return nil, fmt.Errorf("lower: stage %d copies boxes inside of a loop on threads, of which one would do", g.ID)
 	case source == nil || source.pack != nil:
-		return nil, fmt.Errorf("lower: stage %d copies boxes of what is not there, or packed", g.ID)
+		return nil, fmt.Errorf("lower: stage %d copies boxes of a tensor that is missing or packed", g.ID)
 	case to.Row == 0 || to.Space != ir.Shared:
 		return nil, fmt.Errorf("lower: stage %d copies boxes to rows that cannot be swizzled", g.ID)
 	}

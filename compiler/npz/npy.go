@@ -65,7 +65,7 @@ func orEOF(err error) error {
 func readHeader(r io.Reader) (string, error) {
 	var start [8]byte
 	if _, err := io.ReadFull(r, start[:]); err != nil || string(start[:6]) != magic {
-		return "", fmt.Errorf("it does not begin like a .npy array")
+		return "", fmt.Errorf("not a .npy array")
 	}
 	var length uint32
 	switch start[6] {
@@ -98,7 +98,7 @@ var headerPattern = regexp.MustCompile(
 func parseHeader(text string) (a *array.Array, fortran bool, err error) {
 	m := headerPattern.FindStringSubmatch(text)
 	if m == nil {
-		return nil, false, fmt.Errorf("header %.80q is not understood", text)
+		return nil, false, fmt.Errorf("invalid header %.80q", text)
 	}
 	order, name := m[1][:min(1, len(m[1]))], m[1][min(1, len(m[1])):]
 	d := descriptors[name]
@@ -113,7 +113,7 @@ func parseHeader(text string) (a *array.Array, fortran bool, err error) {
 		}
 		n, err := strconv.ParseInt(part, 10, 64)
 		if err != nil || len(a.Shape) == maxRank {
-			return nil, false, fmt.Errorf("shape (%.80s) is not understood", m[3])
+			return nil, false, fmt.Errorf("invalid shape (%.80s)", m[3])
 		}
 		a.Shape = append(a.Shape, n)
 	}

@@ -58,7 +58,7 @@ func Read(r io.ReaderAt, size int64) (map[string]*array.Array, error) {
 	for _, f := range z.File {
 		name, ok := strings.CutSuffix(f.Name, ".npy")
 		if !ok {
-			return nil, fmt.Errorf("entry %q is no .npy array", f.Name)
+			return nil, fmt.Errorf("entry %q is not a .npy array", f.Name)
 		}
 		a, err := readEntry(f)
 		if err != nil {

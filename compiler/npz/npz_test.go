@@ -93,11 +93,11 @@ func TestHeaders(t *testing.T) {
 		{"version 3", npy(3, "{'descr': '|i1', 'fortran_order': False, 'shape': (6,), }", six), []int64{1, 2, 3, 4, 5, 6}, ""},
 		{"fortran order", npy(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", six), []int64{1, 3, 5, 2, 4, 6}, ""},
 		{"version 4", npy(4, "", nil), nil, "format version 4 is not supported"},
-		{"no magic", []byte("hello, numpy"), nil, "does not begin like a .npy array"},
+		{"no magic", []byte("hello, numpy"), nil, "not a .npy array"},
 		{"big-endian", npy(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (), }", six), nil, `element type ">f4" is not supported`},
 		{"objects", npy(1, "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", six), nil, `element type "|O" is not supported`},
-		{"structure", npy(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", six), nil, "is not understood"},
-		{"code", npy(1, "{'descr': __import__('os')}", nil), nil, "is not understood"},
+		{"structure", npy(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", six), nil, "invalid header"},
+		{"code", npy(1, "{'descr': __import__('os')}", nil), nil, "invalid header"},
 		{"too few elements", npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", six), nil, "needs 48 bytes but has 6"},
 		{"huge", npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999,), }", nil), nil, "over the limit"},
 		{"overflow", npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", nil), nil, "too large"},
@@ -150,7 +150,7 @@ func TestReadRefusesOtherArchives(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for data, want := range map[string]string{b.String(): `entry "readme.txt" is no .npy array`, "junk": "not an .npz archive"} {
+	for data, want := range map[string]string{b.String(): `entry "readme.txt" is not a .npy array`, "junk": "not an .npz archive"} {
 		if _, err := Read(strings.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}

@@ -66,7 +66,7 @@ type folder struct {
 	// sizes holds the sizes of the files read so far, by name; all is their sum.
 	sizes map[string]int64
 	all   int64
-	// The file read last; models have one for all tensors, or one each.
+	// name to size describe the file read last; models have one for all tensors, or one each.
 	name string
 	file *os.File
 	size int64
@@ -117,7 +117,7 @@ func (d *folder) open(location string) error {
 	}
 	name := filepath.FromSlash(location)
 	if !filepath.IsLocal(name) {
-		return fmt.Errorf("its data is in the file %q, which does not lie below the model's folder: move it there", location)
+		return fmt.Errorf("its data is in the file %q, which is outside the model's folder: move it there", location)
 	}
 	if d.root == nil {
 		root, err := os.OpenRoot(d.dir)

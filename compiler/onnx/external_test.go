@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// outside returns a TensorProto whose data is elsewhere, as pairs of key and value tell.
+// outside returns a TensorProto whose data is elsewhere, at the place that pairs of key and value describe.
 func outside(code int64, dims []int64, pairs ...string) []byte {
 	return tensorWith(code, dims, func(m *message) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -124,10 +124,10 @@ func TestExternalDataIsRefused(t *testing.T) {
 		pairs []string
 		want  string
 	}{
-		{"none", nil, `"", which does not lie below the model's folder`},
+		{"none", nil, `"", which is outside the model's folder`},
 		{"missing", []string{"location", "gone"}, `the file "gone" beside the model: no such file`},
-		{"above", []string{"location", "../secret"}, "does not lie below the model's folder"},
-		{"absolute", []string{"location", filepath.Join(above, "secret")}, "does not lie below the model's folder"},
+		{"above", []string{"location", "../secret"}, "is outside the model's folder"},
+		{"absolute", []string{"location", filepath.Join(above, "secret")}, "is outside the model's folder"},
 		{"link", []string{"location", "link"}, `the file "link" beside the model: path escapes from parent`},
 		{"folder", []string{"location", "folder"}, `"folder", which is not a file`},
 		{"length", []string{"location", "data", "length", "7"}, "it needs 8 bytes, but its external data has 7"},

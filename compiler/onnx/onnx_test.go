@@ -201,7 +201,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if _, err := Read(m.Encode()); err != nil {
-			t.Errorf("what was read cannot be read again: %v", err)
+			t.Errorf("the encoded model cannot be read again: %v", err)
 		}
 	})
 }

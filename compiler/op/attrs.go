@@ -116,7 +116,7 @@ func (n *Node) KnownInts(k int, what string) []int64 {
 		return nil
 	}
 	if a.DType.IsFloat() || a.Len() > maxListed {
-		n.fail("input %d (%s) is %v%v and no list of integers", k, what, a.DType, a.Shape)
+		n.fail("input %d (%s) is %v%v, not a list of integers", k, what, a.DType, a.Shape)
 		return nil
 	}
 	values := make([]int64, a.Len())

@@ -33,7 +33,7 @@ func inferBlockMatMul(n *Node) (Type, error) {
 	}
 	known := codes.DType == array.Uint8 || codes.DType == array.Int8 && bits == 8
 	if d := x.DType; d == array.Float64 || !d.IsFloat() || !scale.DType.IsFloat() || !known {
-		return Type{}, fmt.Errorf("operands %v and %v with scales %v have other types than are due", x.Type, codes.Type, scale.Type)
+		return Type{}, fmt.Errorf("operands %v and %v with scales %v have unsupported types", x.Type, codes.Type, scale.Type)
 	}
 	depth, columns := depthOf(n), scale.Shape[1]
 	rows := (depth*bits + 7) / 8

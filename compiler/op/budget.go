@@ -16,8 +16,8 @@ type Limits struct{ Nodes, Bytes, Steps int64 }
 // DefaultLimits are far above the needs of legitimate models.
 var DefaultLimits = Limits{Nodes: MaxNodes, Bytes: 512 << 20, Steps: 1 << 36}
 
-// Each byte of constant data in the file raises the limits, since copies of weights in other types and layouts are
-// proportional to it.
+// bytesPerByte and stepsPerByte raise the limits per byte of constant data in the file, since copies of weights in
+// other types and layouts are proportional to it.
 const bytesPerByte, stepsPerByte = 8, 256
 
 // Budget is the remaining allowance for reading a model. It is charged before memory is allocated, by every step
@@ -76,7 +76,7 @@ func (b *Budget) Bytes(size int64) {
 		return
 	}
 	if size < 0 || size > b.left.Bytes {
-		panic(overBudget{fmt.Errorf("what is computed while the model is read takes more than %d MiB, for %d bytes of "+
+		panic(overBudget{fmt.Errorf("reading the model takes more than %d MiB, for %d bytes of "+
 			"constants in its file: compute large constants before the export and store them in the model",
 			b.whole.Bytes>>20, b.given)})
 	}

@@ -88,7 +88,7 @@ func (e *expansion) branch() []*Item {
 	return outs
 }
 
-// only returns the results of one branch. Runs fail if they take the other one, which cannot be compiled.
+// only returns the results of one branch. The other one cannot be compiled; executions that would take it fail.
 func (e *expansion) only(results []*Item, cond *Value, is bool, other string, wrong error) []*Item {
 	why := fmt.Sprintf("node %q (If) takes its %s, which does not fit the shapes that the model was compiled for: %v", e.node.Name, other, wrong)
 	if err := e.Require(cond, is, why); err != nil {
@@ -107,18 +107,18 @@ func (e *expansion) loop() []*Item {
 	}
 	carried := slices.Clone(e.in[min(2, len(e.in)):])
 	if slices.Contains(carried, nil) {
-		e.fail("a value that the iterations carry is missing")
+		e.fail("a loop-carried value is missing")
 		return nil
 	}
 	scans := newScans(len(g.Outputs) - 1 - len(carried))
 	if scans == nil {
-		e.fail("graph %q has %d outputs where %d are due at least", g.Name, len(g.Outputs), 1+len(carried))
+		e.fail("graph %q has %d outputs, want at least %d", g.Name, len(g.Outputs), 1+len(carried))
 		return nil
 	}
 	for t := int64(0); endless || t < trips; t++ {
 		is, known := e.truth(cond)
 		if !known {
-			e.fail("whether the loop goes on is computed from data: loops must have a known number of iterations")
+			e.fail("the loop condition is computed from data: loops must have a known number of iterations")
 		}
 		if e.failed() || !is {
 			break
@@ -128,7 +128,7 @@ func (e *expansion) loop() []*Item {
 		}
 		number := e.known(array.FromInt64([]int64{t}))
 		out := e.body(g, append([]*Item{tensorItem(number), tensorItem(cond)}, carried...))
-		if e.Budget().Node(); e.failed() { // so that a loop without nodes ends too
+		if e.Budget().Node(); e.failed() { // charges iterations of bodies without nodes, too
 			return nil
 		}
 		if cond = out[0].Tensor; cond == nil {

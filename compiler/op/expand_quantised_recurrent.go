@@ -23,7 +23,7 @@ func (r *recurrentLayer) wantQuantised(k int, depth int64, first int) {
 	}
 	bytes := w.DType == array.Int8 || w.DType == array.Uint8
 	if want := []int64{r.directions, depth, columns}; !bytes || !slices.Equal(w.Shape, want) {
-		r.fail("input %d is %v where bytes of shape %v are due", k, w.Type, want)
+		r.fail("input %d is %v, want bytes of shape %v", k, w.Type, want)
 		return
 	}
 	for j, d := range []array.DType{array.Float32, w.DType} {

@@ -107,7 +107,7 @@ func (e *expansion) perElement(v *Value, shape []int64) *Value {
 	return e.perPosition(v, shape, e.node.Int("axis", 1), e.node.Int("block_size", 0))
 }
 
-// perPosition does so for a given axis and block size, 0 for none.
+// perPosition is perElement for a given axis and block size, 0 for none.
 func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Value {
 	if v == nil || e.failed() {
 		return v

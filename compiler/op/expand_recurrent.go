@@ -220,7 +220,7 @@ func (r *recurrentLayer) activationAttributes(direction int64) attributes {
 		names = slices.Repeat(r.activations, int(r.directions))
 	}
 	if len(names) != count*int(r.directions) {
-		r.fail("%d activations where %d are due", len(names), count*int(r.directions))
+		r.fail("%d activations, want %d", len(names), count*int(r.directions))
 		return nil
 	}
 	given := map[string][]float32{"alphas": n.Floats("activation_alpha"), "betas": n.Floats("activation_beta")}

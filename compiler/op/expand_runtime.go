@@ -215,11 +215,11 @@ func (e *expansion) pastFits(tokens int64) bool {
 	switch {
 	case keys == nil || lengths == nil:
 	case lengths.Const == nil && keys.Shape[0] > 1:
-		e.fail("input 5, the lengths of %d sequences, is computed, and sequences behind a past must have one length: fix the batch to 1 by --shape", keys.Shape[0])
+		e.fail("input 5, the lengths of %d sequences, is computed, and sequences after a past must have equal lengths: fix the batch to 1 by --shape", keys.Shape[0])
 	case lengths.Const != nil:
 		for k := range lengths.Const.Len() {
 			if lengths.Const.Int(k)+1 != all {
-				e.fail("sequence %d has %d tokens where the past and the new ones are %d: sequences behind a past must have one length", k, lengths.Const.Int(k)+1, all)
+				e.fail("sequence %d has %d tokens where the past and the new ones are %d: sequences after a past must have equal lengths", k, lengths.Const.Int(k)+1, all)
 				break
 			}
 		}

@@ -76,7 +76,7 @@ func TestQuantisedOperatorsThatAreRefused(t *testing.T) {
 		"layer without scales": {modeltest.New().Input("x", 3, 1, 8).Known("w", numbers(array.Int8, -127, 127, 1, 8, 16)).
 			Known("r", numbers(array.Int8, -127, 127, 1, 4, 16)).Node("y = DynamicQuantizeLSTM x w r"), "input 8 must be f32"},
 		"layer of floats": {modeltest.New().Input("x", 3, 1, 8).Constant("w", 1, 8, 16).Constant("r", 1, 4, 16).Node("y = DynamicQuantizeLSTM x w r"),
-			"input 1 is f32[1 8 16] where bytes of shape [1 8 16] are due"},
+			"input 1 is f32[1 8 16], want bytes of shape [1 8 16]"},
 		"projection without weights of two axes": {start().Known("w", numbers(array.Int8, -127, 127, 1, 8, 24)).Constant("b", 24).
 			Node("y = QAttention q w b s s", modeltest.Int("num_heads", 2)), "have a wrong number of axes"},
 		"part without a scale": {start().Node("y = QLinearConcat s z q s z q s", modeltest.Int("axis", 1)), "7 inputs are not"},

@@ -91,7 +91,7 @@ func (e *expansion) scanShape(g *onnx.Graph, in []*Item) scanShape {
 	list := func(name string, count int) []int64 {
 		v := e.node.Ints(name, make([]int64, count))
 		if len(v) != count {
-			e.fail("attribute %q has %d numbers where %d are due", name, len(v), count)
+			e.fail("attribute %q has %d numbers, want %d", name, len(v), count)
 		}
 		return v
 	}

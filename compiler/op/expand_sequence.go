@@ -119,7 +119,7 @@ func (e *expansion) sequenceMap() []*Item {
 				continue
 			}
 			if len(it.Sequence.Elements) != count {
-				e.fail("input %d has %d elements where %d are due", k, len(it.Sequence.Elements), count)
+				e.fail("input %d has %d elements, want %d", k, len(it.Sequence.Elements), count)
 				return nil
 			}
 			arguments[k] = tensorItem(it.Sequence.Elements[t])

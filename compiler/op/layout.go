@@ -71,8 +71,8 @@ func dropAxes(layout []int, dropped []bool) []int {
 	return l
 }
 
-// Arrange returns a row-major array in a layout, with the physical shape, and charges for a copy. Without one, where
-// the order of elements is the same, it shares them.
+// Arrange returns a row-major array in a layout, with the physical shape. It charges for a copy, unless the order of
+// elements is the same and the result shares them.
 func (b *Budget) Arrange(a *array.Array, layout []int) *array.Array {
 	shape := Physical(a.Shape, layout)
 	if SameLayout(a.Shape, layout, RowMajor(len(a.Shape))) {

@@ -23,9 +23,8 @@ const (
 	// GRUHidden is the new hidden state [n,h] from z[n,2h] (update, reset), the candidate before its activation
 	// [n,h], and the previous hidden state (zeros if omitted).
 	GRUHidden = "gru_hidden"
-	// GRULinear is the new hidden state [n,h] if the reset gate comes after the product: from the input's part
-	// [n,3h] and the hidden state's part [n,3h] (update, reset, candidate), and the previous hidden state (zeros if
-	// omitted).
+	// GRULinear is the new hidden state [n,h] if the reset gate comes after the product: from the input's part [n,3h]
+	// and the hidden state's part [n,3h] (update, reset, candidate), and the previous hidden state (zeros if omitted).
 	GRULinear = "gru_linear"
 )
 

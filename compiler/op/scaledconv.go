@@ -34,7 +34,7 @@ func inferScaledConv(n *Node) (Type, error) {
 	}
 	x, w, scale := n.In[0], n.In[1], n.In[3]
 	if !x.DType.IsFloat() || w.DType != array.Int8 || !scale.DType.IsFloat() {
-		return Type{}, fmt.Errorf("input %v, weights %v and scales %v have other types than are due", x.Type, w.Type, scale.Type)
+		return Type{}, fmt.Errorf("input %v, weights %v and scales %v: want floats, i8 and floats", x.Type, w.Type, scale.Type)
 	}
 	if len(w.Shape) == 0 || !sameShape(scale.Shape, w.Shape[:1]) || n.Has(2) && (n.In[2].DType != x.DType || !sameShape(n.In[2].Shape, w.Shape[:1])) {
 		return Type{}, fmt.Errorf("scales %v or bias do not fit weights %v", scale.Type, w.Type)

@@ -28,7 +28,7 @@ func Threads(f *ir.Func) (*ir.Func, error) {
 		n, ok := st.(*ir.For)
 		if !ok || n.Kind != ir.Blocks {
 			if contains(ir.Block{st}, ir.Blocks) {
-				return nil, fmt.Errorf("threads: a loop on blocks lies inside of another loop, which would be a launch for each iteration")
+				return nil, fmt.Errorf("threads: a loop on blocks is inside another loop, which would be a launch for each iteration")
 			}
 			run = append(run, st)
 			continue
@@ -89,7 +89,7 @@ func divided(st ir.Stmt) (ir.Stmt, error) {
 	case *ir.For:
 		if n.Kind == ir.Threads {
 			if contains(n.Body, ir.Threads) {
-				return nil, fmt.Errorf("threads: the loop over %s lies inside of another on threads; fuse them", n.Var.Name)
+				return nil, fmt.Errorf("threads: the loop over %s is inside another on threads; fuse them", n.Var.Name)
 			}
 			return n, nil
 		}

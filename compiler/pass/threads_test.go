@@ -39,7 +39,7 @@ func TestFirstThreadComputesWhatABlockShares(t *testing.T) {
 
 // TestLaunchesAreNotInsideOfLoops checks the error.
 func TestLaunchesAreNotInsideOfLoops(t *testing.T) {
-	if _, err := pass.Threads(kerneltest.Replayed(t, threadsChain, "bind 1 1 0\n")); err == nil || !strings.Contains(err.Error(), "a loop on blocks lies inside of another loop") {
+	if _, err := pass.Threads(kerneltest.Replayed(t, threadsChain, "bind 1 1 0\n")); err == nil || !strings.Contains(err.Error(), "a loop on blocks is inside another loop") {
 		t.Errorf("a launch for each row: %v", err)
 	}
 }

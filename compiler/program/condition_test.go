@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
-// maker puts programs together whose values are vectors of four floats, or single bools.
+// maker builds programs whose values are vectors of four floats or single bools.
 type maker struct {
 	t *testing.T
 	program.Program
@@ -64,7 +64,7 @@ func (m *maker) want(outputs []int, conditions ...string) {
 			got += fmt.Sprintf("%d=%v ", condition.Value, condition.Is)
 		}
 		if got != conditions[k] {
-			m.t.Errorf("call %d is made if %q, want %q", k, got, conditions[k])
+			m.t.Errorf("call %d has the condition %q, want %q", k, got, conditions[k])
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestChoiceWithinAChoiceHasBothConditions(t *testing.T) {
 	m.want([]int{m.call(chosen, c, inner, x)}, "0=true ", "0=true 1=true ", "0=true 1=false ", "0=true ", "")
 }
 
-// TestBranchesCountAsRunHalfTheTime: searches spend more time on tasks that run more often.
+// TestBranchesCountAsRunHalfTheTime matters because searches spend more time on tasks that run more often.
 func TestBranchesCountAsRunHalfTheTime(t *testing.T) {
 	m := &maker{t: t}
 	c, d, x := m.input(array.Bool), m.input(array.Bool), m.input(array.Float32, 4)
@@ -109,7 +109,7 @@ func TestChoiceWithinTheSameOneAddsNoCondition(t *testing.T) {
 	m.want([]int{m.call(chosen, c, y, x)}, "0=true ", "0=true ", "")
 }
 
-// TestChainOfChoicesHasBoundedConditions, so that a model of many costs no square of them.
+// TestChainOfChoicesHasBoundedConditions checks that the cost of a chain is not quadratic in its length.
 func TestChainOfChoicesHasBoundedConditions(t *testing.T) {
 	m := &maker{t: t}
 	x := m.input(array.Float32, 4)
@@ -133,8 +133,9 @@ func TestSharedCallsAreUnconditional(t *testing.T) {
 	m.want([]int{z, output}, "", "", "", "0=true ", "0=false ", "", "")
 }
 
-// TestConditionIsKnownWhereItIsAsked: what is computed before it is computed always, and so is what that needs.
-func TestConditionIsKnownWhereItIsAsked(t *testing.T) {
+// TestCallsBeforeTheirConditionAreUnconditional checks that only calls after the call that computes a
+// condition depend on it.
+func TestCallsBeforeTheirConditionAreUnconditional(t *testing.T) {
 	m := &maker{t: t}
 	x := m.input(array.Float32, 4)
 	early := m.call(negated, m.call(negated, x))
@@ -152,7 +153,7 @@ func TestConditionIsKnownWhereItIsAsked(t *testing.T) {
 	m.want([]int{m.call(chosen, c, early, late)}, "", "", "", fmt.Sprint(c, "=false "), "")
 }
 
-// TestChoiceByElementsNeedsBoth: a side is unused only if one bool decides for all elements.
+// TestChoiceByElementsNeedsBoth checks that a side is unused only if one bool decides for all elements.
 func TestChoiceByElementsNeedsBoth(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool, 4), m.input(array.Float32, 4)

@@ -4,8 +4,8 @@ package program
 // values: each execution adds Step positions to the Past before it. Both are indices in Extents.
 type Decoding struct{ Past, Step int }
 
-// Decoding returns that of the program; ok is false if no output continues an input, or if two do so by different
-// extents.
+// Decoding describes the successive executions of the program. ok is false if no output continues an input, or if two
+// do so by different extents.
 func (p *Program) Decoding() (d Decoding, ok bool) {
 	for k, output := range p.Outputs {
 		in := p.Continues(k)
@@ -21,7 +21,7 @@ func (p *Program) Decoding() (d Decoding, ok bool) {
 	return d, ok
 }
 
-// decoding returns that of one output that continues an input: on one axis it has past and step elements where the
+// decoding is Decoding for one output that continues an input: on one axis it has past and step elements where the
 // input has past, and the other axes are equal.
 func (p *Program) decoding(in, output int) (d Decoding, ok bool) {
 	for axis := range p.Values[in].Shape {

@@ -83,7 +83,7 @@ func Solve(extents []Extent, axes []Axis) ([]int64, error) {
 			}
 			switch {
 			case unknown < 0 && left != 0:
-				return nil, fmt.Errorf("input %q has %d elements on axis %d, and other inputs say that it has %d", a.Input, a.Elements, a.Axis, a.Elements-left)
+				return nil, fmt.Errorf("input %q has %d elements on axis %d, but %d according to other inputs", a.Input, a.Elements, a.Axis, a.Elements-left)
 			case unknown < 0 || unknown == len(extents):
 				continue
 			}
@@ -97,7 +97,7 @@ func Solve(extents []Extent, axes []Axis) ([]int64, error) {
 	}
 	for k, e := range extents {
 		if !known[k] {
-			return nil, fmt.Errorf("no input says what %s is", e.Name)
+			return nil, fmt.Errorf("no input determines %s", e.Name)
 		}
 	}
 	return found, nil

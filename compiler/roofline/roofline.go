@@ -70,7 +70,7 @@ func (r Rates) Check() error {
 		return fmt.Errorf("%v FLOP/s is not a rate", r.FlopPerSecond)
 	}
 	if len(r.Stores) == 0 {
-		return errors.New("there is no memory")
+		return errors.New("the rates of memory are missing")
 	}
 	for _, s := range r.Stores {
 		if !positive(s.BytesPerSecond) || s.Bytes < 0 {

@@ -34,7 +34,7 @@ func TestInvalidRatesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "unexpected end of JSON input",
 		"{}":                    "0 FLOP/s is not a rate",
-		`{"flop_per_second":1}`: "there is no memory",
+		`{"flop_per_second":1}`: "the rates of memory are missing",
 		`{"flop_per_second":1,"stores":[{"name":"L2","bytes":-1,"bytes_per_second":1}]}`: "L2: -1 bytes",
 		`{"flop_per_second":1,"stores":[{"name":"L2","bytes":1}]}`:                       "L2: 1 bytes at 0 bytes/s",
 	} {

@@ -85,7 +85,7 @@ func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
 	}
 	a.row, a.column = dimensionOf(a.weights, a.outer), dimensionOf(a.weights, a.inner)
 	if a.row < 0 || a.column < 0 || !a.sideBySide() {
-		return nil, fmt.Errorf("terms of stage %d do not lie side by side", g.ID)
+		return nil, fmt.Errorf("terms of stage %d are not adjacent", g.ID)
 	}
 	return a, nil
 }

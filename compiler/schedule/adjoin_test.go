@@ -42,8 +42,8 @@ func TestAdjoinIsForTermsThatLieSideBySide(t *testing.T) {
 		"adjoin 9 4 0": "adjoin: there is no stage 9",
 	}, nil)
 	for name, c := range map[string]struct{ text, trace, want string }{
-		"columns that lie apart":       {strings.NewReplacer("r0) r1]", "(mul r0 2)) r1]", "[8,3]", "[10,3]").Replace(window), "adjoin 0 4 0", "do not lie side by side"},
-		"channels among others":        {strings.Replace(window, "[8,3]", "[8,4]", 1), "adjoin 0 4 0", "do not lie side by side"},
+		"columns that lie apart":       {strings.NewReplacer("r0) r1]", "(mul r0 2)) r1]", "[8,3]", "[10,3]").Replace(window), "adjoin 0 4 0", "are not adjacent"},
+		"channels among others":        {strings.Replace(window, "[8,3]", "[8,4]", 1), "adjoin 0 4 0", "are not adjacent"},
 		"weights that are no constant": {strings.Replace(window, "constant", "input", 1), "adjoin 0 4 0", "is not a product by a constant"},
 		"a type that is too small":     {window, "adjoin 0 4 5", "i8 does not hold all values of u8"},
 	} {

@@ -32,7 +32,7 @@ func (b *bilinear) products() int64 { return int64(len(b.left)) }
 
 // growth returns the ratio of the standard deviations of rounding errors to those of the direct sum, assuming that
 // the errors of operations are independent. The variance of a product's terms grows by the squared norms of its two
-// combinations, and the variances of an output's products add up; see WinogradGrowth.
+// combinations, and the variances of an output's products add up; see StrassenGrowth.
 func (b *bilinear) growth() float64 {
 	largest := 0.0
 	for _, row := range b.out {

@@ -62,7 +62,7 @@ output t4
 `
 	for trace, want := range map[string]string{
 		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 3":               "",
-		"cache-read 1 0 0 1\ncompute-at 2 1 2\npipeline 2 3":                          "does not lie in shared memory",
+		"cache-read 1 0 0 1\ncompute-at 2 1 2\npipeline 2 3":                          "is not in shared memory",
 		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 1":               "are not between 2 and",
 		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 2\npipeline 2 2": "has one already",
 		"cache-read 1 0 0 1\ncompute-at 2 1 0\nscope 2 1\npipeline 2 2":               "not computed in a loop over a reduction",

@@ -61,10 +61,10 @@ func TestOnlineRefusals(t *testing.T) {
 		{weighted, "online 3 8\nonline 3 8", "not a sum of products with a softmax"},
 		{weighted, "online 3 8\nrfactor 3 1 2 0", "already scheduled"},
 		{weighted, "online 3 8\ncache-write 3", "already scheduled"},
-		{weighted, "online 3 8\ninline 10", "what results are multiplied by"},
+		{weighted, "online 3 8\ninline 10", "is the decay of another stage"},
 		{weighted, "online 3 8\ncompute-at 3 5 0\ncompute-at 7 3 1", "by the loop over the first reduction axis"},
 		{weighted, "online 3 8\ncompute-at 3 5 0\ncompute-at 8 3 2", "also used by"},
-		{weighted, "split 3 2 8 2", "not an axis of its results"},
+		{weighted, "split 3 2 8 2", "neither an axis of its results"},
 	} {
 		if _, err := Replay(parseWorkload(t, c.workload), []byte(traceHeader+"\n"+c.trace+"\n")); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.trace, err, c.want)

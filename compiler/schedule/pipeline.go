@@ -21,7 +21,7 @@ func (s *Schedule) Pipeline(stageID int, steps int64) error {
 	case steps < 2 || steps > maxPipeline:
 		return fmt.Errorf("pipeline: %d steps of stage %d are not between 2 and %d", steps, stageID, maxPipeline)
 	case g.Scope != Shared:
-		return fmt.Errorf("pipeline: stage %d does not lie in shared memory", stageID)
+		return fmt.Errorf("pipeline: stage %d is not in shared memory", stageID)
 	case g.Steps > 0:
 		return fmt.Errorf("pipeline: stage %d has one already", stageID)
 	case !g.At.Reduce:

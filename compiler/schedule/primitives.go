@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Limits far above any real schedule, to bound the cost of a malicious trace.
+// These limits, far above any real schedule, bound the cost of a malicious trace.
 const (
 	// maxIters limits the iterators of one stage.
 	maxIters = 64
@@ -35,7 +35,7 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 	case tail == Shift && (it.Reduce || g.Combiner != expr.None):
 		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
 	case tail == Guard && (it.Reduce || it.Parent != nil):
-		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is not an axis of its results, or several, whose ends can be guarded", iterID, stageID)
+		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is neither an axis of its results nor a fusion of them, so its end cannot be guarded", iterID, stageID)
 	case tail == Shift && g.Bound():
 		return 0, 0, fmt.Errorf("split: stage %d is bound to threads, whose tiles cannot overlap", stageID)
 	case len(g.Iters) >= maxIters:
@@ -143,7 +143,7 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	}
 	for _, x := range s.Consumers(g) {
 		if !kept && !s.inside(x, c, it) {
-			return fmt.Errorf("compute-at: stage %d is also used by stage %d, outside of iterator %d of stage %d", stageID, x.ID, iterID, consumerID)
+			return fmt.Errorf("compute-at: stage %d is also used by stage %d, outside iterator %d of stage %d", stageID, x.ID, iterID, consumerID)
 		}
 	}
 	g.Consumer, g.At = c, it
@@ -206,7 +206,7 @@ func (s *Schedule) Inline(stageID int) error {
 	case g.Combiner != expr.None:
 		return fmt.Errorf("inline: stage %d is a reduction", stageID)
 	case s.decays(g) || g.Kept != nil:
-		return fmt.Errorf("inline: stage %d is kept, or what results are multiplied by", stageID)
+		return fmt.Errorf("inline: stage %d is kept, or is the decay of another stage", stageID)
 	case s.hasAttached(g):
 		return fmt.Errorf("inline: another stage is computed inside stage %d", stageID)
 	}

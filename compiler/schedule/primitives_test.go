@@ -55,7 +55,7 @@ func TestIllegalPrimitives(t *testing.T) {
 		"compute an output inside another stage": {"compute-at 2 3 0", "compute-at: stage 2 is an output"},
 		"compute a stage inside itself":          {"compute-at 1 1 0", "compute-at: stage 1 cannot be computed inside itself"},
 		"compute at vector lanes":                {"vectorize 1 1\ncompute-at 0 1 1", "compute-at: iterator 1 of stage 1 is vectorized"},
-		"compute inside one of two users":        {"compute-at 1 2 0", "compute-at: stage 1 is also used by stage 3, outside of iterator 0 of stage 2"},
+		"compute inside one of two users":        {"compute-at 1 2 0", "compute-at: stage 1 is also used by stage 3, outside iterator 0 of stage 2"},
 		"compute a parallel stage inside":        {"parallel 0 0\ncompute-at 0 1 0", "compute-at: stage 0 has a parallel iterator"},
 		"inline an output":                       {"inline 2", "inline: stage 2 is an output"},
 		"inline a reduction":                     {"inline 1", "inline: stage 1 is a reduction"},

@@ -55,7 +55,7 @@ func (s *Schedule) StorageAlign(stageID int, elements int64) error {
 	case g.Swizzled:
 		return fmt.Errorf("skew: stage %d is swizzled", stageID)
 	case len(g.Axes) == 0 || elements < 1 || elements > maxAlignGap:
-		return fmt.Errorf("skew: a gap of %d elements behind rows of stage %d is not between 1 and %d", elements, stageID, maxAlignGap)
+		return fmt.Errorf("skew: a gap of %d elements after rows of stage %d is not between 1 and %d", elements, stageID, maxAlignGap)
 	}
 	g.StorageAlign = elements
 	s.record("skew", stageID, int(elements))
@@ -72,11 +72,11 @@ func (s *Schedule) Swizzle(stageID int) error {
 	case err != nil:
 		return fmt.Errorf("swizzle: %w", err)
 	case g.Scope != Shared:
-		return fmt.Errorf("swizzle: stage %d does not lie in shared memory", stageID)
+		return fmt.Errorf("swizzle: stage %d is not in shared memory", stageID)
 	case g.Swizzled:
 		return fmt.Errorf("swizzle: stage %d is already swizzled", stageID)
 	case g.StorageAlign != 0:
-		return fmt.Errorf("swizzle: stage %d has gaps behind its rows", stageID)
+		return fmt.Errorf("swizzle: stage %d has gaps after its rows", stageID)
 	}
 	g.Swizzled = true
 	s.record("swizzle", stageID)

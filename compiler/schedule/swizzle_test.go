@@ -16,9 +16,9 @@ func TestSwizzleIsForOperandsInSharedMemory(t *testing.T) {
 	}
 	for trace, want := range map[string]string{
 		"scope 1 1\nswizzle 1\n":            "",
-		"swizzle 1\n":                       "swizzle: stage 1 does not lie in shared memory",
+		"swizzle 1\n":                       "swizzle: stage 1 is not in shared memory",
 		"scope 1 1\nswizzle 1\nswizzle 1\n": "swizzle: stage 1 is already swizzled",
-		"scope 1 1\nskew 1 4\nswizzle 1\n":  "swizzle: stage 1 has gaps behind its rows",
+		"scope 1 1\nskew 1 4\nswizzle 1\n":  "swizzle: stage 1 has gaps after its rows",
 		"scope 1 1\nswizzle 1\nskew 1 4\n":  "skew: stage 1 is swizzled",
 		"swizzle 7\n":                       "swizzle: there is no stage 7",
 		"tensorize 0 2 12\n":                "tensorize: 12 is not a format",

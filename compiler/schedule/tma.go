@@ -48,7 +48,7 @@ func (s *Schedule) Boxes(g *Stage) (from *expr.Load, axes []int, err error) {
 	p := s.Producer(t)
 	switch {
 	case p != nil && (p.Consumer != nil || p.Inlined):
-		return nil, nil, fmt.Errorf("stage %d reads what lies in no tensor in global memory", g.ID)
+		return nil, nil, fmt.Errorf("stage %d reads a tensor that is not in global memory", g.ID)
 	case t.Strides != nil:
 		return nil, nil, fmt.Errorf("stage %d reads %s, a part of another tensor, which may begin anywhere", g.ID, t.Name)
 	case row*t.DType.Bytes()%alignBytes != 0:

@@ -228,7 +228,7 @@ func (s *Schedule) applyStrassen(a []int) error {
 	case len(a) == 3 && a[2] == int(Computed):
 		sums = Computed
 	case len(a) != 2:
-		return fmt.Errorf("strassen does not take %v behind the stage", a[1:])
+		return fmt.Errorf("strassen does not take %v after the stage", a[1:])
 	}
 	_, err := s.Strassen(a[0], int64(a[1]), sums)
 	return err

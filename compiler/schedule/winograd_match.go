@@ -102,7 +102,7 @@ func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 		return nil, err
 	}
 	if anyLimited(c.y, c.x, c.ry, c.rx, c.ic) {
-		return nil, fmt.Errorf("has an open axis that tiles would go beyond")
+		return nil, fmt.Errorf("has an open axis that tiles could exceed")
 	}
 	return c, nil
 }

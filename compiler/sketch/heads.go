@@ -10,7 +10,7 @@ import (
 // Attention holds the stages of softmax attention as package op generates them: two products with a row-wise
 // softmax between them, for each head of a batch.
 type Attention struct {
-	// The stages by role; Keys and Values are -1 where the operands are read directly.
+	// Out to Values number the stages by role; Keys and Values are -1 if the operands are read directly.
 	Out, Mixed, Total, Sum, Exp, Largest, Masked, Scores, Keys, Values int
 	// Batch holds the axes of Out that every stage has, except that shared keys and values may lack some. Row is
 	// the last axis that keys and values lack, and Column the one that scores lack.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// GPU describes a graphics processor as far as a schedule or the generated code may depend on it. A target with a
+// GPU describes the properties of a graphics processor that schedules and generated code depend on. A target with a
 // GPU also has a CPU, that of its host.
 type GPU struct {
 	// Arch is the instruction set by its compiler name: "sm_90a".
@@ -60,7 +60,7 @@ func (g *GPU) check() error {
 		return fmt.Errorf("target: %q is not an instruction set of a GPU; use one such as sm_90a", g.Arch)
 	}
 	if len(g.Driver) > maxDriverText || len(g.Extensions) > maxDriverText {
-		return fmt.Errorf("target: the GPU's driver says more of itself than %d bytes", maxDriverText)
+		return fmt.Errorf("target: the driver and extensions of the GPU exceed %d bytes", maxDriverText)
 	}
 	counts := []struct {
 		name      string

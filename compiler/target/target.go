@@ -184,11 +184,11 @@ func (t *Target) RunsOn(machine *Target) error {
 	}
 	if missing := t.Lacks(machine); len(missing) > 0 {
 		if c.Arch == RISCV && missing[0] == "v" {
-			return fmt.Errorf("target %s/%s has vectors (v), which this CPU (%s) or its kernel does not have: --target sifive-u74 has none, and native has what there is",
+			return fmt.Errorf("target %s/%s has vectors (v), which this CPU (%s) or its kernel does not have: use --target sifive-u74 or native",
 				c.Arch, c.Model, has.Model)
 		}
 		if bytes := c.sveBytes(); sveLengths[missing[0]] > 0 && has.Has("sve") {
-			return fmt.Errorf("target %s/%s needs SVE registers of %d bits, and this process has others on this CPU (%s): --target native has their length",
+			return fmt.Errorf("target %s/%s needs SVE registers of %d bits, but this process has registers of another size on this CPU (%s): use --target native",
 				c.Arch, c.Model, 8*bytes, has.Model)
 		}
 		return fmt.Errorf("target %s/%s needs %s, which this CPU (%s) does not have", c.Arch, c.Model, missing[0], has.Model)

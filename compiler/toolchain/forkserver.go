@@ -67,10 +67,10 @@ func StartForkServer(box *sandbox.Sandbox, program string, library *os.File, env
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	_ = theirs.Close() // so that its end is noticed
+	_ = theirs.Close() // so that conn reports when the server exits
 	if _, err := s.answer(time.Now().Add(loading)); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("%s makes no fork server: %w", program, err)
+		return nil, fmt.Errorf("fork server for %s: not started: %w", program, err)
 	}
 	return s, nil
 }
@@ -105,7 +105,7 @@ func (s *ForkServer) answer(deadline time.Time) (ForkExit, error) {
 		return ForkExit{}, fmt.Errorf("fork server: no answer: %w", err)
 	}
 	if err := binary.Read(bytes.NewReader(packet[:n]), binary.NativeEndian, &a); err != nil {
-		return ForkExit{}, fmt.Errorf("fork server: answer cut short: %w", err)
+		return ForkExit{}, fmt.Errorf("fork server: truncated answer: %w", err)
 	}
 	return ForkExit{syscall.WaitStatus(a.Status), time.Duration(a.Microseconds) * time.Microsecond}, nil
 }

@@ -143,7 +143,7 @@ func TestProgramsThatCannotServe(t *testing.T) {
 	if said, err := exec.Command("cc", "-static", source, "-o", static).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	for program, want := range map[string]string{static: "makes no fork server", "/nowhere/clang": "no such file"} {
+	for program, want := range map[string]string{static: "not started", "/nowhere/clang": "no such file"} {
 		_, err := StartForkServer(nil, program, library(t), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", program, err)

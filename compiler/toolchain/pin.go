@@ -57,7 +57,7 @@ func ask(ctx context.Context, tc *Toolchain, t *target.Target, list []userkernel
 	}
 	versions = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(versions) != len(list) {
-		return nil, fmt.Errorf("asking %s for versions: %d answers", strings.Join(b.Libraries, " and "), len(versions))
+		return nil, fmt.Errorf("versions of %s: got %d", strings.Join(b.Libraries, " and "), len(versions))
 	}
 	for i, v := range versions {
 		if v == "" {

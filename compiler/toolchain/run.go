@@ -131,7 +131,7 @@ func (l Limits) start(p program, output *os.File) (running, error) {
 }
 
 // errServerGone means that a server was killed during its run, by cancellation or from outside.
-var errServerGone = errors.New("the compiler in memory is gone")
+var errServerGone = errors.New("the fork server of the compiler has exited")
 
 // begin starts a run on a server; ok is false if the server was killed or the directory is gone.
 func (p program) begin(server *ForkServer, output *os.File, limits sandbox.Limits) (r running, ok bool) {

@@ -177,7 +177,7 @@ func compute(op string, a, b int64) (int64, error) {
 	}
 	v, ok := arithmetic(op, a, b)
 	if !ok {
-		return 0, fmt.Errorf("a number beyond 64 bits")
+		return 0, fmt.Errorf("the number exceeds 64 bits")
 	}
 	return v, nil
 }

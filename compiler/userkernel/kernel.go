@@ -293,7 +293,7 @@ func (k *Kernel) checkKnobs() error {
 		case !slices.IsSorted(knob.Values) || len(slices.Compact(slices.Clone(knob.Values))) < len(knob.Values):
 			return fmt.Errorf("knob %s: want ascending values", knob.Name)
 		case knob.Values[0] < -maxMagnitude || knob.Values[len(knob.Values)-1] > maxMagnitude:
-			return fmt.Errorf("knob %s: values beyond %d", knob.Name, int64(maxMagnitude))
+			return fmt.Errorf("knob %s: values exceed %d", knob.Name, int64(maxMagnitude))
 		}
 	}
 	return nil
@@ -308,7 +308,7 @@ func (k *Kernel) checkForms() error {
 			return fmt.Errorf("workload %d: %w", i, err)
 		}
 		if i > 0 && !slices.Equal(f.names(), k.Workloads[0].names()) {
-			return fmt.Errorf("workload %d has other names than the first: each needs the same, by $NAME or by define", i)
+			return fmt.Errorf("workload %d uses other names than the first: all must have the same, by $NAME or by define", i)
 		}
 	}
 	return nil
@@ -322,10 +322,10 @@ func (k *Kernel) checkForm(f Form) error {
 	for _, name := range slices.Sorted(maps.Keys(f.Define)) {
 		v := f.Define[name]
 		if slices.Contains(bound, name) {
-			return fmt.Errorf("%s is defined, and stands in the text", name)
+			return fmt.Errorf("%s is defined, but the text binds it", name)
 		}
 		if v < -maxMagnitude || v > maxMagnitude {
-			return fmt.Errorf("%.40q is beyond %d", name, int64(maxMagnitude))
+			return fmt.Errorf("%.40q exceeds %d", name, int64(maxMagnitude))
 		}
 	}
 	for _, name := range f.names() {

@@ -170,12 +170,12 @@ func TestBadDescriptionsGetOneClearError(t *testing.T) {
 		"a source in the description":  {`"name":`, `"source": "x", "name":`, `source is not given here`},
 		"something behind it":          {`"4 * THREADS * MR"` + "\n}", `""} {}`, `something follows`},
 		"numerics that nobody knows":   {`"name":`, `"numerics": "lax", "name":`, `numerics "lax": want`},
-		"names that differ by form":    {`"output t2"` + "\n  ]}]", `"output t2"]}, {"text": ["$X"]}]`, `workload 1 has other names`},
+		"names that differ by form":    {`"output t2"` + "\n  ]}]", `"output t2"]}, {"text": ["$X"]}]`, `workload 1 uses other names`},
 		"no workload":                  {`"text": [`, `"text": [], "define": {"X": 1}}, {"text": [`, `workload 0: text is missing`},
 		"a dollar without a name":      {`"output t2"`, `"output $"`, `name "": want`},
 		"a feature for cards":          {`"x86-64"`, `"cuda"`, `features: a kernel for arch cuda has none`},
 		"a packed constant for cards":  {`"x86-64", "features": ["fma", "avx2"]`, `"cuda"`, `pack: kernels for arch cuda read constants as they are`},
-		"a definition that stands too": {`"output t2"` + "\n  ]", `"output t2"], "define": {"M": 1}`, `M is defined, and stands in the text`},
+		"a definition that stands too": {`"output t2"` + "\n  ]", `"output t2"], "define": {"M": 1}`, `M is defined, but the text binds it`},
 	} {
 		if !strings.Contains(description, c.old) {
 			t.Fatalf("%s: %q is not in the description", name, c.old)

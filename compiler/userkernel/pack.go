@@ -57,7 +57,7 @@ func (k *Kernel) parseDim(text string) (d packDim, err error) {
 	}
 	d.dim, err = strconv.Atoi(number)
 	if err != nil || d.dim < 0 || d.dim >= maxDims {
-		return d, fmt.Errorf("want a number, perhaps with a factor behind / or %%")
+		return d, fmt.Errorf("want a number, optionally followed by / or %% and a factor")
 	}
 	return d, nil
 }
@@ -73,7 +73,7 @@ func (c *Candidate) Layouts() (map[int][]Dim, error) {
 			if d.factor != nil {
 				v, err := d.factor(names)
 				if err == nil && (v < 1 || v > maxMagnitude) {
-					err = fmt.Errorf("a factor of %d", v)
+					err = fmt.Errorf("factor %d is not between 1 and %d", v, int64(maxMagnitude))
 				}
 				if err != nil {
 					return nil, fmt.Errorf("own kernel %s: pack: constant %d: %w", c.Kernel.Name, p.Constant, err)

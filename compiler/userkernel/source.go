@@ -32,7 +32,7 @@ func checkSource(source string) error {
 		}
 	}
 	if word := hidden.FindString(text); word != "" {
-		return fmt.Errorf("the source has %s: a kernel may not bring in or look for other files", word)
+		return fmt.Errorf("the source has %s: a kernel may not include other files", word)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func TestContinuing(t *testing.T) {
 		t.Errorf("unexplained %v, then %v; in one go %v", before, after, want)
 	}
 	d.Features = append([]string{"other"}, d.Features[1:]...)
-	if _, err := Train(context.Background(), d, Squared{}, p, first); err == nil || !strings.Contains(err.Error(), "other features") {
+	if _, err := Train(context.Background(), d, Squared{}, p, first); err == nil || !strings.Contains(err.Error(), "train a new model") {
 		t.Errorf("a model of other features is continued: %v", err)
 	}
 }

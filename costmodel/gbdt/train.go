@@ -23,7 +23,7 @@ func Train(ctx context.Context, d *Data, loss Loss, p Params, from *Model) (*Mod
 	if from == nil {
 		start = loss.Start(d)
 	} else if !slices.Equal(from.Features, d.Features) {
-		return nil, fmt.Errorf("gbdt: the model to continue has other features (%d) than the data (%d): train one from nothing",
+		return nil, fmt.Errorf("gbdt: the features of the model to continue (%d) differ from those of the data (%d): train a new model",
 			len(from.Features), len(d.Features))
 	} else {
 		m.Trees = slices.Clone(from.Trees)

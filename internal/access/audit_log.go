@@ -40,7 +40,7 @@ type AuditLog struct {
 
 	mu  sync.Mutex
 	out io.WriteCloser
-	// Since the last successful write.
+	// failure and missed are the error and the number of lines lost since the last successful write.
 	failure error
 	missed  int
 }

@@ -26,7 +26,7 @@ type Token struct {
 	Expires time.Time `json:"expires_at,omitzero"`
 }
 
-// prefix begins every token, so that secret scanners recognise leaked ones.
+// tokenPrefix begins every token, so that secret scanners recognise leaked ones.
 const tokenPrefix = "tilth"
 
 // IsToken reports whether the text has the prefix of the farm's own tokens.

@@ -21,7 +21,7 @@ type TokenSet struct {
 	byID   map[string]Token
 }
 
-// version is the version of the file format.
+// tokensVersion is the version of the file format.
 const tokensVersion = 1
 
 // tokensDocument is the file's JSON.

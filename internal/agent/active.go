@@ -24,7 +24,7 @@ import (
 // time. gRPC's own health checks would need a stream per agent and give callers less information.
 const activePolicy = "tilth_active"
 
-// gRPC looks up policies by name in a process-wide table.
+// init registers the policy, which gRPC looks up by name in a process-wide table.
 func init() {
 	balancer.Register(activeBuilder{base.NewBalancerBuilder(activePolicy, nil, base.Config{})})
 }

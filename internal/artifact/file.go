@@ -18,7 +18,7 @@ type file struct {
 	used                time.Time     // last use
 	place               *list.Element // in its owner's list of files that may be dropped; nil = it must stay
 	upload              *upload       // nil for an artifact
-	// When an artifact was last verified, and last written or touched, as far as known.
+	// checked is the last verification of an artifact, stamp its last known write or touch.
 	checked, stamp time.Time
 	failed         time.Time // last failed renewal; zero = none
 	entered        time.Time // when this store first saw the artifact

@@ -7,7 +7,7 @@ import (
 
 // account is an identity's use of the store, without pinned artifacts, which are needed.
 type account struct {
-	// Files that may be dropped, least recently used first.
+	// artifacts and parts hold the files that may be dropped, least recently used first.
 	artifacts, parts list.List
 	// loose is the space of these files and of uploads in progress; unfinished is the space of all uploads.
 	loose, unfinished int64

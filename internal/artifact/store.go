@@ -117,7 +117,7 @@ type Store struct {
 	number  uint64          // of the last upload
 	stats   Stats
 	opened  time.Time
-	// Seals and verifications in progress, by digest; the channels are closed at the end.
+	// sealing and checking hold the operations in progress by digest. Their channels are closed at the end.
 	sealing, checking map[string]chan struct{}
 	removals          map[string]Blob // artifacts to remove from the object store, by name
 	away              error           // why the object store is unavailable; nil = it is available

@@ -19,7 +19,7 @@ type upload struct {
 	file
 	sum hash.Hash // hash of the received bytes; nil if they arrived before a restart
 	out File
-	// The call that sends the upload, nil between calls, and a channel that is closed when the call ends.
+	// call is the call that sends the upload, nil between calls; done is closed when it ends.
 	call context.Context
 	done chan struct{}
 }
@@ -59,7 +59,7 @@ func (s *Store) newUpload(ctx context.Context, owner, digest string) (*upload, e
 	a := s.account(owner)
 	defer s.tidy(owner)
 	if a.uploads >= s.Uploads && !s.dropPart(a) {
-		return nil, fmt.Errorf("%w: %d are under way for the same identity, as many as it may have", ErrBusy, a.uploads)
+		return nil, fmt.Errorf("%w: %d uploads of this identity are in progress, which is the limit", ErrBusy, a.uploads)
 	}
 	s.number++
 	path := fmt.Sprintf("%s.%s.%d%s", s.path(digest), owner, s.number, uploadSuffix)

@@ -123,6 +123,6 @@ func InvalidValue(f *pflag.Flag, text string, cause error) error {
 // Errors for values of the wrong shape.
 var (
 	errNoList  = errors.New("is a list: want one value")
-	errNoNames = errors.New("has names of its own: want one value")
+	errNoNames = errors.New("is a map: want one value")
 	errNoValue = errors.New("has no value: give one, \"\" for an empty one, or leave the key out")
 )

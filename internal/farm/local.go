@@ -72,7 +72,7 @@ type Local struct {
 
 	life   context.Context
 	agents sync.WaitGroup
-	// The agents stop before the tracker, so that they can leave the farm.
+	// stopAgents is called before the tracker stops, so that the agents can leave the farm.
 	stopAgents  context.CancelFunc
 	fail        context.CancelCauseFunc
 	trackerDone chan struct{}

@@ -67,7 +67,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	base.spec.Labels = maps.Clone(cfg.Labels)
 	if len(cfg.Emulator) > 0 {
 		base.label(EmulatorLabel, filepath.Base(cfg.Emulator[0]))
-		cfg.Logger.Warn("this device is an emulator: what it measures says nothing of a board's latencies", "emulator", cfg.Emulator[0])
+		cfg.Logger.Warn("this device is an emulator, whose latencies are not those of a board", "emulator", cfg.Emulator[0])
 	}
 	if device != nil && device.ID != "" {
 		base.bindCard(device)

@@ -124,7 +124,7 @@ func openSandbox(mode sandbox.Mode, b *base) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	if mode == sandbox.Off {
-		b.cfg.Logger.Warn("no sandbox: what runs here for the farm may do whatever this user may")
+		b.cfg.Logger.Warn("no sandbox: the farm's programs run with all rights of this user")
 	}
 	for _, missing := range box.Missing() {
 		b.cfg.Logger.Warn("a sandbox layer is unavailable", "layer", missing)

@@ -13,7 +13,7 @@ import (
 // condition restricts an argument.
 type condition struct {
 	argument int
-	// The mask bits of the argument must equal one of values; a mask of 0 means all bits.
+	// mask selects the bits of the argument that must equal one of values; 0 means all bits.
 	mask   uint32
 	values []uint32
 }

@@ -133,7 +133,7 @@ func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
 }
 
 // only lists packages with all packages of the module that they may import. The stages of the front end only share
-// the graph, except that emit uses placement. The cost of schedules does not depend on sketches.
+// the graph, except that programgen uses layout. The cost of schedules does not depend on sketches.
 var only = map[string][]string{
 	"compiler/graph":                 {"compiler/array", "compiler/op"},
 	"compiler/program":               {"compiler/array", "compiler/expr"},

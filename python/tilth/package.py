@@ -182,7 +182,7 @@ def check_digest(m: Manifest, name: str, data: Any) -> None:
     if name not in m.digests:
         raise Error(f"{MANIFEST} does not describe {name}")
     if (len(data), hashlib.sha256(data).hexdigest()) != m.digests[name]:
-        raise Error(f"{name} is damaged: it is not what {MANIFEST} describes; copy or compile the package again")
+        raise Error(f"{name} is damaged: it does not match {MANIFEST}; copy or compile the package again")
 
 
 def check_weights(m: Manifest, f: BinaryIO, place: Place) -> None:

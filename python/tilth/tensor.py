@@ -146,7 +146,7 @@ def solve(
                 _solve_axis(t, axis, terms, shapes[t.name][axis], bounds, found)
     for e in extents:
         if e.name not in found and e.name not in otherwise:
-            raise InputError(f"no input says what {e.name} is")
+            raise InputError(f"no input determines {e.name}")
         found.setdefault(e.name, otherwise.get(e.name, e.most))
     return found
 
@@ -161,7 +161,7 @@ def _solve_axis(
     unknown = [name for name in times if name not in found]
     where = f'input "{t.name}" has {elements} elements on axis {axis}'
     if not unknown and left:
-        raise InputError(f"{where}, and other inputs say that it has {elements - left}")
+        raise InputError(f"{where}, but {elements - left} according to other inputs")
     if len(unknown) == 1:
         e = bounds[unknown[0]]
         n, rest = divmod(left, times[e.name])

@@ -15,7 +15,7 @@ import (
 //	meta       "conversion"               -> Conversion: rows of another store are being copied into the file; see Convert
 //	specs      job id                     -> tilth.v1.JobSpec, written once
 //	jobs       job id                     -> JobRow: the job without spec and progress
-//	open       job id                     -> nothing: jobs that have not ended
+//	open       job id                     -> nothing: open jobs
 //	progress   job id 0 task(4)           -> tilth.v1.TaskProgress
 //	requests   0 owner 0 request id       -> job id (text); the request id alone in files from before requests had owners
 //	events     job id 0 sequence(8)       -> EventRow; sequences are 1, 2, 3, ... within a job, and the key has the row's

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestFileFromBeforeThereWereDevicesOpens reads and writes a file without the bucket of devices.
-func TestFileFromBeforeThereWereDevicesOpens(t *testing.T) {
+// TestFileWithoutDevicesOpens reads and writes a file without the bucket of devices.
+func TestFileWithoutDevicesOpens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	check := func(err error) {
 		t.Helper()
@@ -41,7 +41,7 @@ func TestFileFromBeforeThereWereDevicesOpens(t *testing.T) {
 	old, err := OpenReadOnly(path, Options{})
 	check(err)
 	if n := count(old); n != 0 {
-		t.Errorf("an old file has %d devices", n)
+		t.Errorf("a file without the bucket has %d devices", n)
 	}
 	check(old.Close())
 	db, err = Open(path, Options{})

@@ -88,7 +88,7 @@ func newestMeta(f io.ReaderAt) (boltMeta, error) {
 func checkMetas(f io.ReaderAt, newest boltMeta) *records.Damage {
 	for id := range uint64(2) {
 		if _, ok := readMeta(f, int64(id)*int64(newest.pageSize)); !ok {
-			return &records.Damage{Page: id, Err: fmt.Errorf("%w: the last transaction may be lost, of which it told", records.ErrDamaged)}
+			return &records.Damage{Page: id, Err: fmt.Errorf("%w: the last transaction, which it recorded, may be lost", records.ErrDamaged)}
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 		return 0, 0, fmt.Errorf("import into records file %s: %w", db.path, err)
 	}
 	if err := i.finish(); err != nil {
-		return 0, 0, fmt.Errorf("import into records file %s, which goes on when it is opened next: %w", db.path, err)
+		return 0, 0, fmt.Errorf("import into records file %s, to be completed when it is next opened: %w", db.path, err)
 	}
 	return i.imported, i.skipped, nil
 }
@@ -46,7 +46,7 @@ type importing struct {
 	number uint64
 	chunks uint64             // stored so far
 	under  []*records.Pending // pending writes
-	// Owned by the writer while writes are pending.
+	// imported and skipped are owned by the writer while writes are pending.
 	imported, skipped uint64
 }
 

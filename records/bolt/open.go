@@ -74,7 +74,7 @@ type DB struct {
 	observe func(records.Transaction)
 	closing bool
 	imports uint64 // number of imports since the file was opened
-	// Damaged rows found, by bucket and key, and the function that receives them.
+	// noted holds the damaged rows found, by bucket and key; onDamage receives them.
 	noted    map[string]bool
 	damaged  uint64
 	onDamage func(*records.Damage)

@@ -118,7 +118,7 @@ func (t *tree) entries(bucket string, page *boltPage, keys span, depth int) {
 		next += uint64(len(e.key) + len(e.value))
 		switch {
 		case !ok:
-			t.found(page.id, bucket, fmt.Errorf("%w: entry %d does not lie where it should", records.ErrDamaged, i))
+			t.found(page.id, bucket, fmt.Errorf("%w: entry %d is misplaced", records.ErrDamaged, i))
 			return
 		case !keys.holds(e.key), i > 0 && bytes.Compare(all[i-1].key, e.key) >= 0:
 			t.found(page.id, bucket, fmt.Errorf("%w: entry %d is out of order", records.ErrDamaged, i))

@@ -15,7 +15,7 @@ import (
 
 // rowTable maps the rows of a kind to a table.
 type rowTable struct {
-	// columns are the columns to insert into.
+	// name is the table, columns the columns to insert into.
 	name    string
 	columns []string
 	// from is what to read from; empty means the table.

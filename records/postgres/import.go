@@ -34,7 +34,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 		return 0, 0, fmt.Errorf("import into %s: %w", db.name, err)
 	}
 	if err := i.finish(); err != nil {
-		return 0, 0, fmt.Errorf("import into %s, which goes on when it is opened next: %w", db.name, err)
+		return 0, 0, fmt.Errorf("import into %s, to be completed when it is next opened: %w", db.name, err)
 	}
 	return i.imported, i.skipped, nil
 }

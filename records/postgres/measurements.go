@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Bounds of one read of records.
+	// recordsPerPage and bytesPerPage bound one read of records.
 	recordsPerPage = 512
 	bytesPerPage   = 2 << 20
 	// groupsPerPage bounds the groups read at once.

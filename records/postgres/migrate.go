@@ -28,7 +28,7 @@ const (
 	longestStatement = "1s"
 	// longestIdle bounds how long a process stopped during a migration blocks its tables.
 	longestIdle = "2s"
-	// Delay between two attempts to lock the tables.
+	// firstTableRetry and longestTableRetry bound the delay between attempts to lock the tables.
 	firstTableRetry, longestTableRetry = 250 * time.Millisecond, 4 * time.Second
 	// tableTimeout is the time after which a migration that cannot lock its tables is reported.
 	tableTimeout = time.Minute

@@ -70,7 +70,7 @@ type DB struct {
 	// written is the writable server. Look-ups use it too, since another server may lag without knowing.
 	written atomic.Pointer[pgx.ConnConfig]
 
-	// Owned by the writer.
+	// servers and the following fields are owned by the writer.
 	servers     []*pgx.ConnConfig
 	at          int      // server to try first
 	conn        *session // nil without a connection

@@ -20,7 +20,7 @@ const (
 	defaultTransactionTimeout = time.Minute
 	// checkEvery is the interval at which an idle process verifies that it still has the database.
 	checkEvery = 2 * time.Second
-	// Delay between two attempts to reach an unavailable server.
+	// firstRetry and longestRetry bound the delay between attempts to reach an unavailable server.
 	firstRetry, longestRetry = 50 * time.Millisecond, 2 * time.Second
 )
 

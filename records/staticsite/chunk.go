@@ -75,7 +75,7 @@ func (w *chunkWriter) close() (Chunk, error) {
 }
 
 // errOtherDigest reports a chunk that does not match the index.
-var errOtherDigest = fmt.Errorf("%w: it is not what the index says", records.ErrDamaged)
+var errOtherDigest = fmt.Errorf("%w: it does not match the index", records.ErrDamaged)
 
 // verify returns an error unless the file matches the chunk. It leaves the file at its beginning.
 func (c Chunk) verify(f *os.File) error {

@@ -19,9 +19,9 @@ var errSlow = errors.New("it takes too long to answer: check the connection, and
 func statusError(code int) error {
 	switch code {
 	case http.StatusNotFound, http.StatusGone:
-		return fmt.Errorf("the server does not have it (%d): check the address, and that 'tilth records export --static' wrote what is served", code)
+		return fmt.Errorf("not found on the server (%d): check the address, and that 'tilth records export --static' wrote the folder", code)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("the server does not let everybody have it (%d): ask whoever serves it", code)
+		return fmt.Errorf("the server denies access (%d): ask its operator", code)
 	}
 	return fmt.Errorf("the server answers %d %s: try again later", code, http.StatusText(code))
 }

@@ -297,17 +297,17 @@ func TestErrorsOfAServerAreOneLine(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"no export":         {"index", http.NotFound, "index.json: the server does not have it (404): check the address"},
-		"not for everybody": {"index", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "ask whoever serves it"},
-		"broken":            {"index", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, "502 Bad Gateway: try again later"},
-		"another page":      {"index", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "it is not the index of an export"},
+		"no export":     {"index", http.NotFound, "index.json: not found on the server (404): check the address"},
+		"access denied": {"index", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "ask its operator"},
+		"broken":        {"index", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, "502 Bad Gateway: try again later"},
+		"another page":  {"index", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "it is not the index of an export"},
 		"another version": {"index", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"format":"tilth-records-index","version":9}`)
 		}, "export them again with this version"},
 		"an endless index":   {"index", endless, "more than 67108864 bytes"},
-		"another chunk":      {"chunks", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") }, "it is not what the index says: try again"},
-		"an endless chunk":   {"chunks", endless, "it is not what the index says"},
-		"a missing chunk":    {"chunks", http.NotFound, "the server does not have it (404)"},
+		"another chunk":      {"chunks", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") }, "it does not match the index: try again"},
+		"an endless chunk":   {"chunks", endless, "it does not match the index"},
+		"a missing chunk":    {"chunks", http.NotFound, "not found on the server (404)"},
 		"a silent server":    {"chunks", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "it takes too long to answer"},
 		"a server that ends": {"chunks", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the server ended the connection: try again"},
 		"another server": {"index", func(w http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// A chunk ends at chunkRecords, or with the record that reaches chunkContentBytes when decompressed. Groups only grow
-// at the end, so all chunks but the last are unchanged from one export to the next.
+// chunkRecords and chunkContentBytes, decompressed, end a chunk. Groups only grow at the end, so all chunks but the
+// last are unchanged from one export to the next.
 const chunkRecords, chunkContentBytes = 4096, 16 << 20
 
 // Source supplies the records of an export.

@@ -10,8 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// A batch ends at batchRecords, or with the record that reaches batchBytes. That much is held in memory, and sent
-// again after an interruption.
+// batchRecords and batchBytes end a batch, which is held in memory, and sent again after an interruption.
 const batchRecords, batchBytes = 4096, 8 << 20
 
 // batches sends records in batches.

@@ -85,7 +85,7 @@ func (p Pages) Offer(ctx context.Context, of records.Group, lacks Lacks, take fu
 func atMost(n int, take func(*tilthv1.Record) error) func(*tilthv1.Record) error {
 	return func(r *tilthv1.Record) error {
 		if n--; n < 0 {
-			return fmt.Errorf("%w: more records came than were asked for", records.ErrInvalid)
+			return fmt.Errorf("%w: received more records than requested", records.ErrInvalid)
 		}
 		return take(r)
 	}

@@ -265,7 +265,7 @@ func (f flooding) Offer(ctx context.Context, of records.Group, lacks storesync.L
 func TestPeerThatDoesNotStopIsCutOff(t *testing.T) {
 	from := flooding{storesync.Store{Measurements: newStore(t, seconds(1, 8)...)}}
 	_, err := storesync.Sync(t.Context(), from, storesync.Store{Measurements: newStore(t)}, storesync.Options{})
-	if !errors.Is(err, records.ErrInvalid) || !strings.Contains(err.Error(), "than were asked for") {
+	if !errors.Is(err, records.ErrInvalid) || !strings.Contains(err.Error(), "more records than requested") {
 		t.Errorf("%v", err)
 	}
 }

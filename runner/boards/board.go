@@ -233,7 +233,7 @@ func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 func (b *Board) logState(err error) {
 	switch gone := err != nil; {
 	case gone && !b.gone:
-		b.cfg.Logger.Warn("the board is gone: nothing is measured until it answers again", "board", b.name(), "error", err)
+		b.cfg.Logger.Warn("the board does not answer: measurements wait until it does", "board", b.name(), "error", err)
 	case !gone && b.gone:
 		b.cfg.Logger.Info("the board answers again", "board", b.name())
 	}

@@ -116,7 +116,7 @@ func (e *Coordinator) granted(ctx context.Context, response *tilthv1.LeaseWorkRe
 	if ctx.Err() != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		_, _ = e.apply(unfailing(func(c *state.Change) { c.ReturnLease(response.GetLease(), "never got it") }))
+		_, _ = e.apply(unfailing(func(c *state.Change) { c.ReturnLease(response.GetLease(), "never received the lease") }))
 	}
 	return nil, err
 }

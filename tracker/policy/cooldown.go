@@ -12,15 +12,15 @@ import (
 
 // FailureRecord summarizes an agent's recent leases. The zero value is empty. It outlives the agent's sessions.
 type FailureRecord struct {
-	// Failed leases since the last completed one.
+	// strikes counts the failed leases since the last completed one.
 	strikes int
-	// The first of them, and whether leases of other work, other jobs or other builders failed too.
+	// struck is the first of them. The flags are set if leases of other work, jobs or builders failed too.
 	struck                                Work
 	several, severalJobs, severalBuilders bool
-	// Number of cooldowns since then.
+	// count is the number of cooldowns since then.
 	count int
-	// End of the cooldown, by Clock and by the wall clock; the job and builder to which it is limited (empty means all
-	// work); and the reason.
+	// until and shown are the end of the cooldown by Clock and by the wall clock; job and builder limit it to their
+	// work (empty means all work).
 	until, shown         time.Time
 	job, builder, reason string
 }

@@ -4,15 +4,15 @@ import "container/heap"
 
 // level is weighted fair queueing among the flows of one level.
 type level[V any] struct {
-	// The flows that wait, by the end of their next item and by its start.
+	// next and tags hold the waiting flows, by the end and by the start of their next item.
 	next, tags Heap[*node[V]]
-	// Virtual time: the least tag among the waiting flows when an item was last taken. It never decreases.
+	// virtual is the virtual time: the least tag of the waiting flows when an item was last taken. It never decreases.
 	virtual float64
-	// The highest tag so far, and the highest at which flows of each weight were forgotten.
+	// highest is the highest tag so far, left the highest of the forgotten flows of each weight.
 	highest float64
 	left    map[float64]float64
-	// The typical length of an item in seconds, and the moving average that it follows. Lengths beyond maxItem count
-	// as maxItem.
+	// item is the typical length of an item in seconds, average the moving average that it follows. Lengths beyond
+	// maxItem count as maxItem.
 	item, average, maxItem float64
 	begun                  uint64
 }
@@ -21,9 +21,9 @@ type level[V any] struct {
 type node[V any] struct {
 	value  V
 	weight float64
-	// Virtual start time of the flow's next item.
+	// tag is the virtual start time of the flow's next item.
 	tag float64
-	// Breaks ties: the flow that began to wait first wins.
+	// order breaks ties: the flow that began to wait first wins.
 	order   uint64
 	waiting bool
 	place   [2]int // in next and tags, while waiting

@@ -31,13 +31,13 @@ type Flow struct {
 type Queue[T any] struct {
 	owners *level[*owner[T]]
 	byName map[string]*node[*owner[T]]
-	// Items that take longer, in seconds, count as that long when the next are ordered.
+	// maxItem caps the seconds that an item counts when the next ones are ordered.
 	maxItem float64
 	jobs    int
 	length  int
-	// Taken items whose charges have not ended.
+	// served counts the taken items whose charges have not ended.
 	served int
-	// The number of owners that triggers a sweep of idle ones.
+	// sweepAt is the number of owners that triggers a sweep of idle ones.
 	sweepAt int
 }
 

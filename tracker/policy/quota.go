@@ -44,7 +44,7 @@ func (s Shares) Of(owner string) Share {
 
 // Usage is what an owner currently uses.
 type Usage struct {
-	// Open jobs, and the trials that they may reach.
+	// Jobs counts the open jobs, Trials the trials that they may reach.
 	Jobs, Trials int
 	// ArtifactBytes is the size of the artifacts of batches that wait for a runner or are with one.
 	ArtifactBytes int64
@@ -68,13 +68,13 @@ func exceeded(of, format string, args ...any) *QuotaExceeded {
 func (s Share) Job(owner string, has Usage, trials int) *QuotaExceeded {
 	switch {
 	case s.Jobs > 0 && has.Jobs >= s.Jobs:
-		return exceeded("jobs", "owner %q has %d jobs that have not ended, and may have %d: wait for one to end, or cancel one",
+		return exceeded("jobs", "owner %q has %d open jobs, at most %d are allowed: wait for one to end, or cancel one",
 			owner, has.Jobs, s.Jobs)
 	case s.Trials > 0 && has.Trials+trials > s.Trials:
-		return exceeded("trials", "owner %q has jobs of %d trials, and may have %d in all: ask for at most %d, or wait for a job to end",
+		return exceeded("trials", "owner %q has jobs of %d trials, at most %d are allowed in all: ask for at most %d, or wait for a job to end",
 			owner, has.Trials, s.Trials, max(s.Trials-has.Trials, 0))
 	case !s.MayBuild(has):
-		return exceeded("artifacts", "owner %q has %d bytes of artifacts waiting for devices, and may have %d: wait for some to be measured",
+		return exceeded("artifacts", "owner %q has %d bytes of artifacts waiting for devices, at most %d are allowed: wait for some to be measured",
 			owner, has.ArtifactBytes, s.ArtifactBytes)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (s Share) Job(owner string, has Usage, trials int) *QuotaExceeded {
 // MoreTrials returns the limit that more trials would exceed, or nil.
 func (s Share) MoreTrials(owner string, has Usage, more int) *QuotaExceeded {
 	if s.Trials > 0 && more > 0 && has.Trials+more > s.Trials {
-		return exceeded("trials", "owner %q has jobs of %d trials, and may have %d in all: give jobs smaller budgets, or wait for one to end",
+		return exceeded("trials", "owner %q has jobs of %d trials, at most %d are allowed in all: give jobs smaller budgets, or wait for one to end",
 			owner, has.Trials, s.Trials)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (s Share) MoreTrials(owner string, has Usage, more int) *QuotaExceeded {
 // count, since they are dropped to make room.
 func (s Share) MoreStored(owner string, has Usage, more int64) *QuotaExceeded {
 	if s.StoredBytes > 0 && has.StoredBytes+more > s.StoredBytes {
-		return exceeded("stored", "owner %q has open jobs of %d stored bytes, wants %d more, and may have %d: wait for one to end, or cancel one",
+		return exceeded("stored", "owner %q has open jobs of %d stored bytes, wants %d more, at most %d are allowed: wait for one to end, or cancel one",
 			owner, has.StoredBytes, more, s.StoredBytes)
 	}
 	return nil

@@ -71,7 +71,7 @@ type RetainedJob struct {
 	Ended     time.Time
 	// Bytes is its stored size without records.
 	Bytes int64
-	// Its elements in the lists of all jobs and of the owner's.
+	// all and own are its elements in the lists of all jobs and of the owner's jobs.
 	all, own *list.Element
 }
 

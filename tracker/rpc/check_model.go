@@ -77,7 +77,7 @@ func checkFrequencies(field string, b *tilthv1.ExtentBounds) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(b.GetFrequencies())) {
 		if f := b.GetFrequencies()[n]; n < 1 || !isWeight(f) || f > maxFrequency {
-			return invalid(field+".frequencies", "says that an extent of %d occurs %v times: want an extent from 1 on, and a number above 0", n, f)
+			return invalid(field+".frequencies", "has %v for an extent of %d: want a positive count, and an extent of at least 1", f, n)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func TestKnownRecordsAreLookedUpOncePerWorkload(t *testing.T) {
 		}
 	}
 	if looked != recorded {
-		t.Errorf("%d records were looked at for %d tasks of a workload that has %d", looked, tasks, recorded)
+		t.Errorf("looked at %d records for %d tasks of one workload with %d", looked, tasks, recorded)
 	}
 	for n := range tasks {
 		if known, err := k.find(&tilthv1.TaskSpec{WorkloadDigest: fmt.Sprint(n)}); err != nil || known.Trials == 0 {
@@ -34,16 +34,16 @@ func TestKnownRecordsAreLookedUpOncePerWorkload(t *testing.T) {
 		}
 	}
 	if limit := 3*recorded + tasks; looked > limit {
-		t.Errorf("%d records were looked at, at most %d may be", looked, limit)
+		t.Errorf("looked at %d records, want at most %d", looked, limit)
 	}
 }
 
-// TestSubmissionThatNobodyWaitsForLooksNothingUp is a regression test: look-ups continued after their client had
+// TestCancelledSubmissionStopsLookUps is a regression test: look-ups continued after their client had
 // given up.
-func TestSubmissionThatNobodyWaitsForLooksNothingUp(t *testing.T) {
+func TestCancelledSubmissionStopsLookUps(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := firstProgress(ctx, nil, &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{}}}); err == nil {
-		t.Error("it did")
+		t.Error("look-ups continued")
 	}
 }

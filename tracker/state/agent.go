@@ -19,34 +19,34 @@ type agent struct {
 	spec     *tilthv1.AgentSpec
 	session  string
 	identity string // authenticated name of the caller that joined
-	// Size of the stored spec, and whether it was shortened to fit the bounds.
+	// specBytes is the size of the stored spec; truncated is set if it was shortened to fit the bounds.
 	specBytes int64
 	truncated bool
 	joined    *timestamppb.Timestamp
-	// Times of the last call: on the wall clock, for display, and on the monotonic clock, for deadlines.
+	// seen and heard are the time of the last call: by the wall clock, for display, and by Clock, for deadlines.
 	seen  time.Time
 	heard time.Time
-	// Set for agents recovered at start-up until their first heartbeat.
+	// unheard is set for agents recovered at start-up until their first heartbeat.
 	unheard bool
-	// When the session expires unless renewed; for an agent that is gone, when it is forgotten.
+	// deadline is when the session expires unless renewed, or when an agent that is gone is forgotten.
 	deadline time.Time
-	// The classes of work it accepts, and the index of the class to serve next.
+	// offers lists the classes of work it accepts; turn is the index of the class to serve next.
 	offers   []class
 	turn     int
 	failures policy.FailureRecord
-	// Set while its last heartbeat reported work waiting for it in another shard.
+	// wanted is set while its last heartbeat reported work waiting for it in another shard.
 	wanted bool
-	// The processes for which it waits to use its machine; empty if it does not wait.
+	// machineHeldBy names the processes for which it waits to use its machine; empty if it does not wait.
 	machineHeldBy string
-	// The session is void: the agent left or missed its deadline.
+	// gone is set once the session is void: the agent left or missed its deadline.
 	gone bool
-	// Its element in Machine.gone.
+	// goneAt is its element in Machine.gone.
 	goneAt *list.Element
-	// The end of its session was already counted as one failed lease.
+	// struckOut is set once the end of its session was counted as a failed lease.
 	struckOut bool
 	leases    map[string]*lease // by subject
 	waiters   map[*Waiter]struct{}
-	// The device of a runner; nil for other kinds.
+	// device is the device of a runner; nil for other kinds.
 	device    *device
 	completed uint64
 	failed    uint64

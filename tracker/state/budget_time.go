@@ -16,9 +16,9 @@ import (
 // builder and device were available. Agents' clocks play no part. The time is stored whenever the job's row is.
 type timeSpent struct {
 	spent, stored time.Duration
-	// Counted up to here, by Clock. Zero while no tuner holds the job and, after a restart, until the first tick.
+	// counted is the time up to which it is counted, by Clock; zero without a tuner, or before the first tick.
 	counted time.Time
-	// Whether the time was running at that point.
+	// running is set if the time was running at that point.
 	running bool
 }
 

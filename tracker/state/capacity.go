@@ -12,11 +12,11 @@ import (
 type supply struct {
 	of     class
 	usable int
-	// How many of the usable agents are in a cooldown from a job, by job id.
+	// coolingDown counts the usable agents in a cooldown from a job, by job id.
 	coolingDown map[string]int
-	// The unusable agents, by reason.
+	// unavailable holds the unusable agents by reason.
 	unavailable map[tilthv1.WaitReason]*unavailableAgents
-	// Cached result of describeLack.
+	// lack caches the result of describeLack.
 	lack string
 }
 
@@ -42,9 +42,9 @@ func (k *unavailableAgents) add(a *agent) {
 // supplies caches the supply of each class.
 type supplies struct {
 	of map[class]*supply
-	// All known agents, by kind.
+	// all holds all known agents by kind.
 	all map[tilthv1.AgentKind]*unavailableAgents
-	// Positions of queued work.
+	// order caches the positions of queued work.
 	order map[class]map[work]uint32
 }
 

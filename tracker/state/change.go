@@ -16,12 +16,12 @@ type Change struct {
 	effects *Effects
 	write   *records.Write
 	at      *timestamppb.Timestamp
-	// Jobs whose rows changed, with their new events, and batches whose rows changed.
+	// touched holds the jobs whose rows changed, with their new events, moved the batches whose rows changed.
 	touched map[*job][]*tilthv1.JobEvent
 	moved   map[*batch]struct{}
-	// Owners whose retention limits must be enforced.
+	// retains lists the owners whose retention limits must be enforced.
 	retains []string
-	// Classes whose queues have grown.
+	// dirty holds the classes whose queues have grown.
 	dirty map[class]struct{}
 }
 

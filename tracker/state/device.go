@@ -20,16 +20,16 @@ const keptChanges = 20
 // device holds the administrative and calibration state of a runner's device. It outlives the runner's sessions.
 type device struct {
 	name string
-	// nil unless the device is cordoned.
+	// cordon is nil unless the device is cordoned.
 	cordon  *tilthv1.Cordon
 	history []*tilthv1.DeviceChange
-	// nil unless calibration has failed.
+	// quarantine is nil unless calibration has failed.
 	quarantine *tilthv1.Quarantine
-	// Set when the device is measuring poorly but still gets work.
+	// warning is set while the device measures poorly but still gets work.
 	warning *tilthv1.DeviceWarning
-	// nil until the first calibration.
+	// calibration is nil until the first calibration.
 	calibration *tilthv1.DeviceCalibration
-	// When to calibrate next. It is not stored: a restarted tracker calibrates again.
+	// calibrateAt is when to calibrate next. It is not stored: a restarted tracker calibrates again.
 	calibrateAt time.Time
 	// changed is closed and replaced when the state changes.
 	changed chan struct{}

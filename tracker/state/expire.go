@@ -104,26 +104,26 @@ func (m *Machine) graceUntil() time.Time { return m.cfg.Clock().Add(m.cfg.Grace)
 
 // outage is a period in which most agents are silent.
 type outage struct {
-	// By Clock: how long to wait for them.
+	// until is when the tracker stops waiting for them, by Clock.
 	until time.Time
-	// By the wall clock.
+	// shownSince and shownUntil are the period by the wall clock.
 	shownSince, shownUntil time.Time
 	silent, agents         int
 }
 
-// An outage needs at least minSilent silent agents, and more than half of all. With two agents, two dead ones look
-// like a broken network, and little is lost either way.
+// minSilent is the number of silent agents that an outage requires, besides a majority. With two agents, two dead
+// ones look like a broken network, and little is lost either way.
 const minSilent = 3
 
 // verdict decides what happens to overdue agents.
 type verdict int
 
 const (
-	// They are removed as usual.
+	// outageNone removes them as usual.
 	outageNone verdict = iota
-	// The tracker waits for them.
+	// outageWait waits for them.
 	outageWait
-	// They did not return in time. Their work is requeued without blame.
+	// outageOver requeues their work without blame, because they did not return in time.
 	outageOver
 )
 

@@ -83,5 +83,5 @@ func (c *Change) takeBack(l *lease) {
 		return
 	}
 	c.log.Warn("lease did not reach its agent: granting it again", "subject", l.work.subject(), "agent", l.agent.spec.GetName())
-	c.giveBack(l.work, "never got it")
+	c.giveBack(l.work, "never received the lease")
 }

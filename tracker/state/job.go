@@ -25,9 +25,9 @@ type job struct {
 	requestKey []byte // empty for jobs stored by older versions
 	spec       *tilthv1.JobSpec
 	specBytes  int64
-	// Stored size of the specification and the events.
+	// storedBytes is the stored size of the specification and the events.
 	storedBytes int64
-	// Without spec and progress.
+	// meta has neither spec nor progress.
 	meta         *tilthv1.Job
 	progress     []*tilthv1.TaskProgress
 	proposed     int    // trials, over all tasks
@@ -35,14 +35,14 @@ type job struct {
 	lastSequence uint64
 	finishedBy   *tilthv1.LeaseToken
 	batches      map[string]*batch
-	// Total size of their candidates.
+	// candidateBytes is the total size of their candidates.
 	candidateBytes int64
-	// Why nothing of the job could run at the last tick (0 = it could), and since when by the wall clock.
+	// blocked is why nothing of the job could run at the last tick (0 = it could), blockedSince its wall-clock start.
 	blocked      tilthv1.WaitReason
 	blockedSince time.Time
-	// Until when, by Clock, an attached job goes on without a new stream of its client.
+	// aloneUntil is when an attached job ends, by Clock, unless its client opens a new stream.
 	aloneUntil time.Time
-	// Attempts at batches that failed in a row, by stage, through no fault of the candidates.
+	// fruitless counts the consecutive failed attempts at batches, by stage, that were not the candidates' fault.
 	fruitless map[storev1.Stage]streak
 	timeSpent
 }

@@ -16,10 +16,10 @@ type lease struct {
 	agent    *agent
 	work     work
 	deadline time.Time
-	// When it was granted, recovered or last listed in a heartbeat, and whether a heartbeat ever listed it.
+	// seen is when it was granted, recovered or last listed in a heartbeat; listed is set once a heartbeat listed it.
 	seen   time.Time
 	listed bool
-	// Heartbeats that omitted it since.
+	// missed counts the heartbeats that omitted it since.
 	missed int
 	due    *deadline
 	cost

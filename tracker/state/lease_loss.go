@@ -53,7 +53,7 @@ func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 		}
 		c.setState(w, w.waiting(), message)
 	case *batch:
-		if c.hopeless(w) {
+		if c.addFruitless(w) {
 			c.end(w.job, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("given up after %d failures in a row, the last on %s: %s",
 				w.job.fruitless[w.stage].failures, a.name(), message))
 			return
@@ -77,9 +77,9 @@ type streak struct {
 	since    time.Time // by Clock
 }
 
-// hopeless counts a failed attempt at a batch. It reports whether the job's attempts in that stage have failed so
+// addFruitless counts a failed attempt at a batch. It reports whether the job's attempts in that stage have failed so
 // often in a row, and for so long, that the farm is at fault.
-func (c *Change) hopeless(b *batch) bool {
+func (c *Change) addFruitless(b *batch) (giveUp bool) {
 	s := b.job.fruitless[b.stage]
 	if s.failures == 0 {
 		s.since = c.cfg.Clock()

@@ -48,7 +48,7 @@ func (l Limits) WithDefaults() Limits {
 // roomForJob returns an error if a job exceeds the limits.
 func (m *Machine) roomForJob(specBytes int64) error {
 	if len(m.jobs) >= m.cfg.Limits.Jobs {
-		return overloaded("jobs", "the tracker has %d jobs that have not ended, and no room for more: try again when some have", len(m.jobs))
+		return overloaded("jobs", "the tracker has %d open jobs, and no room for more: try again when some have ended", len(m.jobs))
 	}
 	return m.roomForSpec(specBytes)
 }
@@ -140,7 +140,7 @@ const (
 	Unreadable
 )
 
-// Refusal is the error for a refused request, independent of transport; package services converts it to a gRPC status.
+// Refusal is the error for a refused request, independent of transport; package rpc converts it to a gRPC status.
 // The request has changed nothing.
 type Refusal struct {
 	Kind RefusalKind

@@ -68,20 +68,20 @@ type Machine struct {
 	gone     list.List         // of *agent, with void sessions, oldest first
 	queues   map[class]*queue  // queued work and waiting agents
 	leases   map[string]*lease // by subject
-	// Deadlines of sessions and leases, and of data with a limited retention.
+	// deadlines are those of sessions and leases, and of data with a limited retention.
 	deadlines deadlines
 	retries   retries           // scheduled retries
 	owners    map[string]*usage // owners of open jobs by name
 	load      load
 	archive   *policy.Archive // ended jobs
 
-	// When deadlines were last checked, and until when none is enforced.
+	// lastTick is when deadlines were last checked, patientUntil when they are enforced again.
 	lastTick, patientUntil time.Time
 	outage                 *outage               // nil without an outage
 	devices                map[string]*device    // all known devices by name
 	timed                  map[*device]time.Time // when devices change state by themselves
 	supplies               *supplies             // as of the last tick
-	// When the first time budget runs out, by Clock, if nothing changes; zero if none will.
+	// nextSpent is when the first time budget runs out, by Clock, if nothing changes; zero if none will.
 	nextSpent time.Time
 }
 

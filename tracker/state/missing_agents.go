@@ -102,7 +102,7 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 	case tilthv1.WaitReason_WAIT_REASON_MACHINE:
 		return "waits for its machine, held by " + clip(a.machineHeldBy, maxQuoted) + ": wait for it, or end it"
 	}
-	return "is silent since " + formatTime(a.seen)
+	return "has been silent since " + formatTime(a.seen)
 }
 
 // maxQuoted bounds a quoted text within a message, in bytes.

@@ -49,18 +49,18 @@ type work interface {
 
 // hold is the state common to all work.
 type hold struct {
-	// The lease in force; nil while queued.
+	// lease is the lease in force; nil while queued.
 	lease *lease
-	// Number of the last lease granted.
+	// attempt is the number of the last lease granted.
 	attempt uint32
-	// Failed attempts: those charged to the work, and all.
+	// faults counts the failed attempts charged to the work, failures all failed attempts.
 	faults, failures uint32
-	// Names of the agents that failed it. Other agents have precedence until elsewhere, by Clock.
+	// failedBy names the agents that failed it. Other agents have precedence until elsewhere, by Clock.
 	failedBy  []string
 	elsewhere time.Time
-	// The scheduled retry, or nil.
+	// retry is the scheduled retry, or nil.
 	retry *retry
-	// When it was last queued, by Clock.
+	// queued is when it was last queued, by Clock.
 	queued time.Time
 }
 
@@ -70,9 +70,9 @@ type queue struct {
 	class   class
 	work    *policy.Queue[work]
 	waiters *list.List // of *Waiter, longest waiting first
-	// Agents that accept this class, including agents in a cooldown.
+	// offering holds the agents that accept this class, including agents in a cooldown.
 	offering map[*agent]struct{}
-	// Cost of a candidate in seconds, a moving average from which the next is estimated.
+	// cost is the moving average of a candidate's seconds, from which the next is estimated.
 	cost float64
 }
 

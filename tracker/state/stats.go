@@ -12,19 +12,19 @@ import (
 
 // Figures are counts of what the machine holds.
 type Figures struct {
-	// Leases in force, scheduled retries, pending requests for work, and silent agents of an outage.
+	// Leases to Silent count leases in force, scheduled retries, requests for work, and silent agents of an outage.
 	Leases, Retries, Waiters, Silent int
-	// Sizes of the specifications of open jobs and of the candidates in progress.
+	// SpecBytes and CandidateBytes are the sizes of open jobs' specifications and of candidates in progress.
 	SpecBytes, CandidateBytes int64
-	// Ended jobs that are retained, and their stored size.
+	// Ended counts the ended jobs that are retained; EndedBytes is their stored size.
 	Ended      int
 	EndedBytes int64
-	// Usage by owner, for owners of open jobs.
+	// Owners holds the usage of the owners of open jobs.
 	Owners map[string]policy.Usage
-	// Queue lengths.
+	// Queues holds the queue lengths.
 	Queues map[Need]int
 	Agents map[AgentState]int
-	// Open jobs by state, and waiting jobs by reason. Reasons has an entry for every reason.
+	// Jobs counts open jobs by state, Reasons waiting jobs by reason, with an entry for every reason.
 	Jobs    map[tilthv1.JobState]int
 	Reasons map[tilthv1.WaitReason]int
 	Batches map[storev1.Stage]int

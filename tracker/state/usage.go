@@ -11,7 +11,7 @@ import (
 // usage is what an owner currently uses.
 type usage struct {
 	policy.Usage
-	// Artifacts of batches that wait for a runner or are with one, by digest.
+	// artifacts holds those of batches that wait for a runner or are with one, by digest.
 	artifacts map[string]*needed
 }
 
@@ -23,9 +23,9 @@ type needed struct {
 
 // load is the memory used by all owners together.
 type load struct {
-	// Sizes of the specifications of open jobs and of their candidates.
+	// specBytes and candidateBytes are the sizes of open jobs' specifications and candidates.
 	specBytes, candidateBytes int64
-	// Sizes of agents' specs, including gone agents.
+	// agentBytes is the size of agents' specs, including gone agents.
 	agentBytes int64
 }
 
@@ -176,7 +176,7 @@ type cost struct {
 	queue   *queue
 	size    int
 	granted time.Time
-	// Reported so far.
+	// seconds is the time reported so far.
 	seconds float64
 }
 

@@ -47,18 +47,18 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work) string {
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_SILENT:
 		a := h.lease.agent
-		text := fmt.Sprintf("%s holds it and is silent since %s", a.name(), formatTime(a.seen))
+		text := fmt.Sprintf("%s holds it and has been silent since %s", a.name(), formatTime(a.seen))
 		if o := m.outage; o != nil {
-			return text + fmt.Sprintf(", as are %d of %d agents; waiting for them until %s", o.silent, o.agents, formatTime(o.shownUntil))
+			return text + fmt.Sprintf(", as have %d of %d agents; waiting for them until %s", o.silent, o.agents, formatTime(o.shownUntil))
 		}
 		left := h.lease.deadline.Sub(m.cfg.Clock())
 		return text + "; waiting for it until " + formatTime(m.cfg.Now().Add(max(left, 0)))
 	case tilthv1.WaitReason_WAIT_REASON_RETRY:
 		left := h.retry.due.Sub(m.cfg.Clock())
-		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), maxNamed)], ", "),
+		return fmt.Sprintf("%s failed on %s and will be retried at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), maxNamed)], ", "),
 			formatTime(m.cfg.Now().Add(max(left, 0)))) + w.parent().lastFailure()
 	case tilthv1.WaitReason_WAIT_REASON_QUOTA:
-		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
+		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, of at most %d: builds resume once some are measured",
 			clip(owner, maxQuoted), m.usageOf(owner).ArtifactBytes, m.cfg.Shares.Of(owner).ArtifactBytes)
 	}
 	return ""

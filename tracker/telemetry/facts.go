@@ -94,18 +94,18 @@ func (m *Metrics) RefusedPeer() { m.refusedPeers.Inc() }
 // OverBudget counts a call that was refused because its request or response exceeds the memory limit.
 func (m *Metrics) OverBudget(of string) { m.refused.WithLabelValues("load_" + of).Inc() }
 
-// Backups implements upkeep.Observer.
+// Backups implements tracker.UpkeepObserver.
 func (m *Metrics) Backups(newest time.Time, sizeBytes int64, count int) {
 	m.backupMade.Set(float64(newest.Unix()))
 	m.backupSize.Set(float64(sizeBytes))
 	m.backupsKept.Set(float64(count))
 }
 
-// NoBackup implements upkeep.Observer.
+// NoBackup implements tracker.UpkeepObserver.
 func (m *Metrics) NoBackup() { m.backupFails.Inc() }
 
-// RowsChecked implements upkeep.Observer.
+// RowsChecked implements tracker.UpkeepObserver.
 func (m *Metrics) RowsChecked(rows int) { m.rowsChecked.Add(float64(rows)) }
 
-// Checked implements upkeep.Observer.
+// Checked implements tracker.UpkeepObserver.
 func (m *Metrics) Checked(at time.Time) { m.storeChecked.Set(float64(at.Unix())) }

@@ -148,7 +148,7 @@ func find(actions []action, r *http.Request) (action, error) {
 			return a, nil
 		}
 	}
-	return action{}, status.Errorf(codes.NotFound, "there is no action %q", r.PathValue("action"))
+	return action{}, status.Errorf(codes.NotFound, "no action %q", r.PathValue("action"))
 }
 
 // confirmPage asks for confirmation of an action.

@@ -35,11 +35,11 @@ type view struct {
 
 // notEvaluated lists the alerts that a tracker cannot evaluate, with the reasons.
 var notEvaluated = map[string]string{
-	"TilthNoTrackerServes":     "a tracker does not know how others are",
-	"TilthShardWithoutTracker": "a tracker does not know which shards others have",
-	"TilthAgentDown":           "it is Prometheus that asks agents",
-	"TilthDeviceDisturbed":     "runners count that",
-	"TilthModelMisleads":       "tuners count that",
+	"TilthNoTrackerServes":     "a tracker does not know the state of others",
+	"TilthShardWithoutTracker": "a tracker does not know which shards others hold",
+	"TilthAgentDown":           "only Prometheus polls the agents",
+	"TilthDeviceDisturbed":     "only runners export the metric",
+	"TilthCostModelInaccurate": "only tuners export the metric",
 }
 
 // reasons are the wait reasons that only an operator can resolve.
@@ -55,19 +55,19 @@ var alerts = []alert{
 	}},
 	{Name: "TilthDiskNearlyFull", Metrics: []string{"disk_free_bytes"}, Limit: 2e9, For: 5 * time.Minute, wrong: func(a alert, v view) []problem {
 		if free, is := v.now.only("disk_free_bytes"); is && free < a.Limit {
-			return one("", "the tracker's disk has %s left: it stops when there is none", humanize.Bytes(int64(free)))
+			return one("", "the tracker's disk has %s left; the tracker stops when it is full", humanize.Bytes(int64(free)))
 		}
 		return nil
 	}},
 	{Name: "TilthDiskSlow", Metrics: []string{"fsync_seconds_bucket"}, Limit: 0.1, Window: 10 * time.Minute, For: 10 * time.Minute, wrong: diskSlow},
 	{Name: "TilthArtifactsDamaged", Metrics: []string{"artifacts_dropped_total"}, Window: 24 * time.Hour,
-		wrong: grew("reason", "damaged", "", "artifacts were damaged on the tracker's disk within a day: %.0f")},
+		wrong: grew("reason", "damaged", "", "artifacts found damaged on the tracker's disk in the last day: %.0f")},
 	{Name: "TilthArtifactsAway", Metrics: []string{"artifacts_away"}, For: 5 * time.Minute,
-		wrong: above("", "the tracker cannot use the object store of its artifacts: uploads and downloads wait")},
+		wrong: above("", "the tracker cannot use its object store; uploads and downloads wait")},
 	{Name: "TilthStoreDamaged", Metrics: []string{"store_damaged_rows_total"}, Window: 24 * time.Hour,
-		wrong: grew("", "", "", "rows of the tracker's records were found damaged within a day: %.0f")},
+		wrong: grew("", "", "", "rows of the tracker's records found damaged in the last day: %.0f")},
 	{Name: "TilthStoreAway", Metrics: []string{"store_away"}, For: time.Minute,
-		wrong: above("", "the tracker does not reach the database of its records, and refuses calls")},
+		wrong: above("", "the tracker cannot reach its database and refuses calls")},
 	{Name: "TilthBackupOld", Metrics: []string{"backup_last_success_timestamp_seconds", "backup_interval_seconds"}, Limit: 2, For: 15 * time.Minute,
 		wrong: func(a alert, v view) []problem {
 			made, _ := v.now.only("backup_last_success_timestamp_seconds")
@@ -78,9 +78,9 @@ var alerts = []alert{
 			return nil
 		}},
 	{Name: "TilthTrackerOverloaded", Metrics: []string{"refused_total"}, Window: 10 * time.Minute, For: 10 * time.Minute,
-		wrong: grew("limit", "load_", "", "the tracker refuses calls for want of room: %.0f in ten minutes")},
-	{Name: "TilthStrangersKnock", Metrics: []string{"calls_refused_total"}, Limit: 100, Window: 15 * time.Minute,
-		wrong: grew("", "", "", "calls were refused in 15 minutes, since their callers could not prove who they are or may not do it: %.0f")},
+		wrong: grew("limit", "load_", "", "calls refused in 10 minutes because a limit was reached: %.0f")},
+	{Name: "TilthCallsRefused", Metrics: []string{"calls_refused_total"}, Limit: 100, Window: 15 * time.Minute,
+		wrong: grew("", "", "", "calls of unauthenticated or unauthorised callers refused in 15 minutes: %.0f")},
 	{Name: "TilthCertificateExpires", Metrics: []string{"certificate_expiry_timestamp_seconds"}, Limit: 14 * 86400, wrong: func(a alert, v view) []problem {
 		if ends, is := v.now.only("certificate_expiry_timestamp_seconds"); is && ends-unix(v.at) < a.Limit {
 			return one("", "the tracker's certificate expires %s", humanize.Ago(fromUnix(ends), v.at))
@@ -94,9 +94,9 @@ var alerts = []alert{
 			case !is || age <= a.Limit:
 				return nil
 			case read == 0:
-				return one("", "the keys of the issuer of callers' tokens could never be read")
+				return one("", "the token issuer's keys have never been read")
 			default:
-				return one("", "the keys of the issuer of callers' tokens were last read %s", humanize.Ago(fromUnix(read), v.at))
+				return one("", "the token issuer's keys were last read %s", humanize.Ago(fromUnix(read), v.at))
 			}
 		}},
 	{Name: "TilthWorkWaits", Metrics: []string{"queue_depth", "leases_granted_total"}, Window: 15 * time.Minute, For: 15 * time.Minute, wrong: workWaits},
@@ -104,12 +104,12 @@ var alerts = []alert{
 	{Name: "TilthDeadLetters", Metrics: []string{"dead_letters_total"}, Window: 15 * time.Minute, wrong: deadLetters},
 	{Name: "TilthTrialsFail", Metrics: []string{"trials_total"}, Limit: 0.2, Window: 30 * time.Minute, For: 15 * time.Minute, wrong: trialsFail},
 	{Name: "TilthOutage", Metrics: []string{"outage_silent_agents"},
-		wrong: above("/devices", "agents that fell silent at once, and are waited for: %.0f")},
+		wrong: above("/devices", "silent agents that the tracker waits for: %.0f")},
 	{Name: "TilthLeasesExpire", Metrics: []string{"leases_expired_total"}, Limit: 3, Window: 15 * time.Minute,
-		wrong: grewBy("kind", "/devices", "leases of a %s that were lost in 15 minutes: %.0f")},
+		wrong: grewBy("kind", "/devices", "leases of a %s lost in 15 minutes: %.0f")},
 	{Name: "TilthDevicesQuarantined", Metrics: []string{"devices"}, For: 30 * time.Minute, wrong: func(a alert, v view) []problem {
 		if n := v.now.max("devices", "state", "quarantined"); n > a.Limit {
-			return one("/devices?state=quarantined", "devices that do not measure as they did, and get no work: %.0f", n)
+			return one("/devices?state=quarantined", "devices quarantined because they measure badly: %.0f", n)
 		}
 		return nil
 	}},
@@ -187,7 +187,7 @@ func workWaits(a alert, v view) (out []problem) {
 		if v.now.where("leases_granted_total", "kind", kind) > v.before.where("leases_granted_total", "kind", kind) {
 			continue
 		}
-		if out = append(out, one("/devices", "work waits for a %s of class %s, and none is leased to any: %.0f", kind, class, q.Value)...); len(out) == maxProblems {
+		if out = append(out, one("/devices", "work waits for a %s of class %s, but none gets a lease: %.0f", kind, class, q.Value)...); len(out) == maxProblems {
 			break
 		}
 	}
@@ -206,7 +206,7 @@ func cannotRun(_ alert, v view) (out []problem) {
 	}
 	for _, f := range v.now.figures("waiting_jobs", "reason") {
 		if strings.Contains("|"+reasons+"|", "|"+f.Name+"|") {
-			out = append(out, one("/jobs?state=open", "jobs that stand still (%s): %.0f", f.Name, f.Value)...)
+			out = append(out, one("/jobs?state=open", "jobs that cannot run (%s): %.0f", f.Name, f.Value)...)
 		}
 	}
 	return out
@@ -222,7 +222,7 @@ func deadLetters(_ alert, v view) (out []problem) {
 	if len(out) > 0 {
 		return out
 	}
-	return grewBy("error", "/jobs", "batches that were given up lately after %s: %.0f")(alert{Metrics: []string{"dead_letters_total"}}, v)
+	return grewBy("error", "/jobs", "batches given up in 15 minutes after %s: %.0f")(alert{Metrics: []string{"dead_letters_total"}}, v)
 }
 
 // trialsFail fires while too many trials fail on devices.
@@ -232,7 +232,7 @@ func trialsFail(a alert, v view) []problem {
 		failed += v.now.where("trials_total", "error", class) - v.before.where("trials_total", "error", class)
 	}
 	if all > 0 && failed/all > a.Limit {
-		return one("/jobs", "%s of the trials that were recorded in half an hour failed on the device", humanize.Percent(failed, all))
+		return one("/jobs", "%s of the trials recorded in half an hour failed on the device", humanize.Percent(failed, all))
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestFirstPagesAlertsAreThoseOfPrometheus(t *testing.T) {
 	}
 	all := rules(t)
 	if len(all) != len(alerts)+len(notEvaluated) {
-		t.Errorf("Prometheus has %d alerts, the page knows %d and %d that it cannot judge", len(all), len(alerts), len(notEvaluated))
+		t.Errorf("Prometheus has %d alerts, the page knows %d, and %d that it cannot evaluate", len(all), len(alerts), len(notEvaluated))
 	}
 	for _, r := range all {
 		a, is := known[r.Alert]
@@ -130,12 +130,12 @@ func TestAlertsHoldWhenSomethingIsWrong(t *testing.T) {
 		"TilthDiskNearlyFull":   {well: []string{"disk_free_bytes 3e9"}, wrong: []string{"disk_free_bytes 1e9"}, want: "954 MiB"},
 		"TilthArtifactsAway":    {well: []string{"artifacts_away 0"}, wrong: []string{"artifacts_away 1"}, want: "object store"},
 		"TilthStoreAway":        {well: []string{"store_away 0"}, wrong: []string{"store_away 1"}, want: "database"},
-		"TilthArtifactsDamaged": {before: []string{`artifacts_dropped_total{reason="damaged"} 2`}, well: []string{`artifacts_dropped_total{reason="damaged"} 2`, `artifacts_dropped_total{reason="room"} 9`}, wrong: []string{`artifacts_dropped_total{reason="damaged"} 3`}, want: "within a day: 1"},
+		"TilthArtifactsDamaged": {before: []string{`artifacts_dropped_total{reason="damaged"} 2`}, well: []string{`artifacts_dropped_total{reason="damaged"} 2`, `artifacts_dropped_total{reason="room"} 9`}, wrong: []string{`artifacts_dropped_total{reason="damaged"} 3`}, want: "last day: 1"},
 		"TilthStoreDamaged":     {well: []string{"store_damaged_rows_total 0"}, wrong: []string{"store_damaged_rows_total 4"}, want: ": 4"},
 		"TilthBackupOld": {well: []string{"backup_last_success_timestamp_seconds 0", "backup_interval_seconds 0"},
 			wrong: []string{"backup_last_success_timestamp_seconds 999990000", "backup_interval_seconds 3600"}, want: "2 h ago"},
-		"TilthTrackerOverloaded":  {before: []string{`refused_total{limit="load_calls"} 5`}, well: []string{`refused_total{limit="load_calls"} 5`, `refused_total{limit="quota_jobs"} 5`}, wrong: []string{`refused_total{limit="load_calls"} 7`}, want: "room: 2"},
-		"TilthStrangersKnock":     {well: []string{`calls_refused_total{code="x"} 100`}, wrong: []string{`calls_refused_total{code="x"} 101`}, want: "101"},
+		"TilthTrackerOverloaded":  {before: []string{`refused_total{limit="load_calls"} 5`}, well: []string{`refused_total{limit="load_calls"} 5`, `refused_total{limit="quota_jobs"} 5`}, wrong: []string{`refused_total{limit="load_calls"} 7`}, want: "reached: 2"},
+		"TilthCallsRefused":       {well: []string{`calls_refused_total{code="x"} 100`}, wrong: []string{`calls_refused_total{code="x"} 101`}, want: "101"},
 		"TilthCertificateExpires": {well: []string{"certificate_expiry_timestamp_seconds 1002000000"}, wrong: []string{"certificate_expiry_timestamp_seconds 1000864000"}, want: "in 10 d"},
 		"TilthIssuerAway":         {well: []string{"issuer_keys_timestamp_seconds 999999000"}, wrong: []string{"issuer_keys_timestamp_seconds 999990000"}, want: "2 h ago"},
 		"TilthWorkWaits": {before: []string{`leases_granted_total{kind="builder"} 3`}, well: []string{`leases_granted_total{kind="builder"} 4`, `queue_depth{kind="builder",class="gcc"} 2`},

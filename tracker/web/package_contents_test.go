@@ -13,9 +13,9 @@ type openDoor struct{ Authenticator }
 
 func (openDoor) May(*http.Request, string, string) bool { return true }
 
-// TestComparisonWaitsForItsTurnWhileItIsWanted checks that cancelled requests stop waiting to read packages, and
+// TestCancelledComparisonStopsWaiting checks that cancelled requests stop waiting to read packages, and
 // running ones keep their turn.
-func TestComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
+func TestCancelledComparisonStopsWaiting(t *testing.T) {
 	s := New(Config{Auth: openDoor{}})
 	for range maxComparisons {
 		s.comparisons <- struct{}{}

@@ -57,10 +57,9 @@ type Sources struct {
 	MaxBytes int64
 }
 
-// Choose returns a schedule for each task of a program: that of the best record, or else the cost model's
-// best guess, or else the default. A record does not count if it does not replay or exceeds the numerics
-// level. If the algorithms would make the weights too large, other alternatives are chosen that minimise the
-// total time within the limit.
+// Choose returns a schedule for each task of a program: that of the best record, or else the cost model's best guess,
+// or else the default. A record does not count if it does not replay or exceeds the numerics level. If the algorithms
+// would make the weights too large, other alternatives are chosen that minimise the total time within the limit.
 func Choose(ctx context.Context, p *program.Program, t *target.Target, numerics schedule.Numerics, from Sources, log *slog.Logger) ([]aot.Choice, error) {
 	c := &chooser{target: t, Sources: from, log: log}
 	tasks, err := c.alternatives(ctx, p.Tasks, numerics)

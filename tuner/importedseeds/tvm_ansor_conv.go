@@ -139,7 +139,7 @@ func slides(extent, window, results int64) (s slide, err error) {
 		}
 	}
 	if s.stride == 0 {
-		return s, refuse(Unknown, "a window of %d makes no %d of %d", window, results, extent)
+		return s, refuse(Unknown, "a window of %d does not map %[3]d to %[2]d", window, results, extent)
 	}
 	return s, nil
 }

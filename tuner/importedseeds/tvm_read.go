@@ -91,7 +91,7 @@ func ReadLog(r io.Reader, format LogFormat) (*Log, error) {
 // plain returns a log without its compression.
 func plain(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
-	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) { // a log this short is not compressed
+	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) { // too short to be compressed on error
 		return in, nil
 	}
 	return gzip.NewReader(in)
@@ -267,12 +267,12 @@ func kindOf(text string) string {
 	return t.Kind
 }
 
-// Both formats store a measurement as latencies, an error code (0 for none), and two more numbers.
+// seconds returns the mean latency of a result: latencies, an error code (0 for none), and two more numbers.
 func seconds(result list) (float64, error) {
 	var costs []float64
 	var code int
 	if !result.read(0, &costs) || !result.read(1, &code) || len(costs) == 0 {
-		return 0, refuse(Malformed, "its result has no latencies or no code of errors")
+		return 0, refuse(Malformed, "the result has no latencies or no error code")
 	}
 	if code != 0 {
 		return 0, refuse(Failed, "code %d", code)

@@ -42,15 +42,14 @@ type Task struct {
 	// Best is the measurement with BestSeconds, without the fields that only builders and tuners read, or nil
 	// if unknown.
 	Best *tilthv1.Measurement
-	// RemeasuredFrom is the lower latency of the best candidate before it was measured again, in seconds, or
-	// 0.
+	// RemeasuredFrom is the lower latency of the best candidate before it was measured again, in seconds, or 0.
 	RemeasuredFrom float64
 	// InModel compares its schedules within a model; nil if that was not measured.
 	InModel *MeasuredTask
 
 	reference Reference
 	knownBest *tilthv1.Measurement
-	// The best measurement of earlier jobs, until this one measures its candidate again.
+	// knownBestSeconds and knownBestDigest are those of earlier jobs, until this one measures the candidate again.
 	knownBestSeconds float64
 	knownBestDigest  string
 }

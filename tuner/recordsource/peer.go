@@ -47,7 +47,7 @@ func (r remote) Offer(ctx context.Context, of records.Group, lacks storesync.Lac
 		}
 		page, err := r.unpack(packed)
 		if err == nil && len(page) > 0 && page[0].Compare(from) < 0 {
-			err = fmt.Errorf("%w: tracker %s goes back in its list of keys", records.ErrInvalid, r.Addr())
+			err = fmt.Errorf("%w: tracker %s lists keys out of order", records.ErrInvalid, r.Addr())
 		}
 		return page, err
 	}

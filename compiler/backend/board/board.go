@@ -45,7 +45,7 @@ func (Backend) Target(of string, threads int) (*target.Target, error) {
 func (Backend) Check(t *target.Target) error {
 	switch {
 	case t.HasOperatingSystem():
-		return fmt.Errorf("backend %s makes no code for %s; name one of the targets %s", name, t.Arch(), strings.Join(target.Boards(), ", "))
+		return fmt.Errorf("backend %s does not support %s; use one of %s", name, t.Arch(), strings.Join(target.Boards(), ", "))
 	case t.Threads() > 1:
 		return fmt.Errorf("a target of backend %s runs one thread, not %d", name, t.Threads())
 	}

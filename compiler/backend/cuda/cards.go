@@ -53,7 +53,7 @@ func pick(cards []target.GPU, device string) (*target.GPU, error) {
 		}
 		ids = append(ids, fmt.Sprintf("%d or %s", k, cards[k].ID))
 	}
-	return nil, fmt.Errorf("there is no GPU %s among those that the driver shows: %s", device, strings.Join(ids, ", "))
+	return nil, fmt.Errorf("no GPU %s; the driver shows %s", device, strings.Join(ids, ", "))
 }
 
 // describe queries the driver for the GPUs that it shows. visible restricts them; empty means all.

@@ -50,10 +50,10 @@ func TestCardIsChosen(t *testing.T) {
 		{"", "1", 0, fakedriver.ID(1), "Fake GPU 1", ""},
 		{"1", "0", 0, fakedriver.ID(1), "Fake GPU 1", ""},
 		{fakedriver.ID(1), "GPU-FA4E0001", 0, fakedriver.ID(1), "Fake GPU 1", ""},
-		{"1", fakedriver.ID(0), 0, "", "", "there is no GPU " + fakedriver.ID(0) + " among those that the driver shows: 0 or " + fakedriver.ID(1)},
+		{"1", fakedriver.ID(0), 0, "", "", "no GPU " + fakedriver.ID(0) + "; the driver shows 0 or " + fakedriver.ID(1)},
 		{"none", "0", 0, "", "", "no CUDA-capable device is detected"},
 		{"", fakedriver.SliceID(1), 2, fakedriver.SliceID(1), "Fake GPU 0 MIG 1g.1gb", ""},
-		{fakedriver.SliceID(0), fakedriver.SliceID(1), 2, "", "", "there is no GPU " + fakedriver.SliceID(1)},
+		{fakedriver.SliceID(0), fakedriver.SliceID(1), 2, "", "", "no GPU " + fakedriver.SliceID(1)},
 	} {
 		t.Run(c.visible+":"+c.device, func(t *testing.T) {
 			tell(t, driver, "slices", c.slices)
@@ -117,7 +117,7 @@ func TestCardsOfOtherGenerations(t *testing.T) {
 	tell(t, driver, "capability.0", 75)
 	tell(t, driver, "capability.1", 120)
 	_, err := cuda.Backend{}.Target("cuda", 1)
-	want := "target: Fake GPU 0: its instruction set is sm_75, and kernels are made for those from sm_80 on; choose another card (cuda:NUMBER), or name a chip"
+	want := "target: Fake GPU 0: its instruction set sm_75 is too old: kernels need sm_80 or newer; choose another card (cuda:NUMBER), or name a chip"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("of an older card it says %v, want %s", err, want)
 	}
@@ -126,7 +126,7 @@ func TestCardsOfOtherGenerations(t *testing.T) {
 		t.Fatalf("a later card is %+v, %v", on, err)
 	}
 	on.GPU.Arch = "sm_75"
-	if err := (cuda.Backend{}).Check(on); err == nil || !strings.Contains(err.Error(), "from sm_80 on") {
+	if err := (cuda.Backend{}).Check(on); err == nil || !strings.Contains(err.Error(), "sm_80 or newer") {
 		t.Errorf("of a description of an older card it says %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func (Backend) Present(t *target.Target) error {
 		return fmt.Errorf("this machine has no GPU for target %s: %w", t.GPU.Arch, err)
 	}
 	if g.Arch != t.GPU.Arch {
-		return fmt.Errorf("the GPU of this machine (%s) is no %s but %s", g.Model, t.GPU.Arch, g.Arch)
+		return fmt.Errorf("the GPU of this machine (%s) is %s, not %s", g.Model, g.Arch, t.GPU.Arch)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	case len(list) == 0:
 		return modulefile.WrittenModule(w, written, t)
 	}
-	return toolchain.Build{}, fmt.Errorf("a module has %d kernels that somebody wrote and %d schedules: these run in different places", len(written), len(list))
+	return toolchain.Build{}, fmt.Errorf("a module has %d user-written kernels and %d schedules, which run in different places", len(written), len(list))
 }
 
 // NewUnit implements backend.Code.
@@ -128,7 +128,7 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.Parts(), modulefile.Card(), sources("runtime/src")))
+	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.DeviceCode(), modulefile.Card(), sources("runtime/src")))
 }
 
 // code returns the build that compiles kernels to PTX and, if an assembler for the GPU is available, to a cubin. The
@@ -162,7 +162,7 @@ func Harness(t *target.Target) toolchain.Build {
 
 // DriverSources returns the sources that call the driver: declarations of the interface, the loader, and the
 // construction of tensor maps.
-func DriverSources() []toolchain.File { return append(sources("driver/src"), modulefile.Boxes()...) }
+func DriverSources() []toolchain.File { return append(sources("driver/src"), modulefile.Maps()...) }
 
 // query returns a program of the given sources that queries the driver. visible selects the devices that the driver
 // shows to it; empty for all.

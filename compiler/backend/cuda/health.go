@@ -40,12 +40,12 @@ func health(line string) (h backend.Health, err error) {
 	}
 	fields := strings.Fields(rest)
 	if word != "health" || len(fields) != healthFields {
-		return h, fmt.Errorf("the health is %q", line)
+		return h, fmt.Errorf("unexpected line of the monitor: %q", line)
 	}
 	var n [healthFields]int64
 	for k := range n {
 		if n[k], err = strconv.ParseInt(fields[k], 10, 64); err != nil {
-			return h, fmt.Errorf("the health is %q", line)
+			return h, fmt.Errorf("unexpected line of the monitor: %q", line)
 		}
 	}
 	if n[celsius] >= 0 {

@@ -23,9 +23,9 @@ func TestOnlyFastNumericsStoreFactorsInHalfTheBytes(t *testing.T) {
 	}
 }
 
-// TestHalfTheBytesCostLess checks that the analytic cost of a product bound by its weights reflects their size, and
-// that the product reads them directly.
-func TestHalfTheBytesCostLess(t *testing.T) {
+// TestHalfWidthWeightsCostLess checks that the analytic cost of a product bound by its weights reflects their size,
+// and that the product reads them directly.
+func TestHalfWidthWeightsCostLess(t *testing.T) {
 	on := played(t)
 	m := modeltest.New().Input("x", 32, 2048).Node("r = Erf x").Constant("w", 2048, 2048).Node("y = MatMul r w").Output("y")
 	tasks := map[array.DType]program.Task{}
@@ -69,7 +69,7 @@ func TestZeroOutputFailsVerification(t *testing.T) {
 			given := slices.Clone(right)
 			given[k] = array.New(a.DType, a.Shape...)
 			if c.Wrong(given) == "" {
-				t.Errorf("zeros are right in place of output %d of\n%s", k, w.Text())
+				t.Errorf("zeros pass for output %d of\n%s", k, w.Text())
 			}
 		}
 	}

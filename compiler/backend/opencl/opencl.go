@@ -109,7 +109,7 @@ func (Backend) Device(*target.Target) *backend.Device {
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.Parts(), sources("runtime/src")))
+	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.DeviceCode(), sources("runtime/src")))
 }
 
 // code returns the OpenCL C of kernels. A compiler checks it first, so that errors appear at build time. Its output

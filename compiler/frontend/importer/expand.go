@@ -75,7 +75,7 @@ func (s *site) Add(n op.Node, in ...*op.Value) (*op.Value, error) {
 // Body adds the nodes of a graph in a scope of its own.
 func (s *site) Body(g *onnx.Graph, in []*op.Item) ([]*op.Item, error) {
 	if len(in) != len(g.Inputs) {
-		return nil, fmt.Errorf("graph %q has %d inputs where %d are due", g.Name, len(g.Inputs), len(in))
+		return nil, fmt.Errorf("graph %q has %d inputs, want %d", g.Name, len(g.Inputs), len(in))
 	}
 	var names []string
 	for _, o := range g.Outputs {

@@ -81,7 +81,7 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) erro
 	}
 	for _, name := range slices.Sorted(maps.Keys(given.Values)) {
 		if !slices.ContainsFunc(infos, func(info *onnx.ValueInfo) bool { return info.Name == name }) {
-			return fmt.Errorf("there is no input %q to give a value: the model's inputs are %s", name, new(shapeResolver).describe(infos))
+			return fmt.Errorf("no input %q: the model's inputs are %s", name, new(shapeResolver).describe(infos))
 		}
 	}
 	for k, info := range infos {

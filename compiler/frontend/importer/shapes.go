@@ -72,7 +72,7 @@ func (r *shapeResolver) fix(name string, shape []int64) error {
 			}
 		}
 	}
-	return fmt.Errorf("there is no input or open extent %q to give a shape: the model's inputs are %s", name, r.describe(r.infos))
+	return fmt.Errorf("no input or open extent %q: the model's inputs are %s", name, r.describe(r.infos))
 }
 
 func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
@@ -100,7 +100,7 @@ func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
 func (r *shapeResolver) bind(name string, extent int64, by string) error {
 	before, ok := r.symbols[name]
 	if ok && before.extent != extent {
-		return fmt.Errorf("open extent %q would be %d for %q and %d for %q: it is the same wherever it stands", name, before.extent, before.by, extent, by)
+		return fmt.Errorf("open extent %q would be %d for %q and %d for %q: it must be the same everywhere", name, before.extent, before.by, extent, by)
 	}
 	if !ok {
 		r.symbols[name] = symbol{extent, by}

@@ -63,13 +63,13 @@ func TestShapesThatAreRefused(t *testing.T) {
 		{"no shape at all", shapeless, map[string][]int64{"x": {1, 3, 5}},
 			`open extents in input "mask" (of no shape): fix them, for example by --shape mask=1x3x224x224`},
 		{"unknown name", open(), map[string][]int64{"bath": {1}},
-			`there is no input or open extent "bath" to give a shape: the model's inputs are "x" (batch x 3 x seq), "mask" (batch x seq)`},
+			`no input or open extent "bath": the model's inputs are "x" (batch x 3 x seq), "mask" (batch x seq)`},
 		{"wrong rank", open(), map[string][]int64{"x": {1}}, `input "x" (batch x 3 x seq) has rank 3 and cannot take shape 1`},
 		{"wrong extent", open(), map[string][]int64{"x": {1, 4, 5}}, `input "x" has extent 3 at axis 1 and cannot take shape 1x4x5`},
 		{"a symbol with a shape", open(), map[string][]int64{"batch": {1, 2}},
 			`"batch" is the open extent of an axis and cannot be 1x2: give one number`},
 		{"two values of a symbol", open(), map[string][]int64{"mask": {1, 5}, "x": {2, 3, 5}},
-			`open extent "batch" would be 1 for "mask" and 2 for "x": it is the same wherever it stands`},
+			`open extent "batch" would be 1 for "mask" and 2 for "x": it must be the same everywhere`},
 		{"too large", open(), map[string][]int64{"batch": {1 << 40}, "seq": {1 << 40}}, `input "x" cannot have shape`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

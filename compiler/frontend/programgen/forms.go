@@ -52,7 +52,7 @@ func CheckResults(extents []program.Extent, at [][]int64, graphs []*graph.Graph,
 			shapes[s] = g.Outputs[k].Shape
 		}
 		if s := o.unlike(shapes, len(shapes)); s >= 0 {
-			return fmt.Errorf("output %q is %v with %s and %v with %s, which is not in proportion: give %s other bounds, or fix it by --shape",
+			return fmt.Errorf("output %q is %v with %s and %v with %s, which is not linear in the extents: give %s other bounds, or fix it by --shape",
 				v.Name, shapes[0], o.say(0), shapes[s], o.say(s), o.names())
 		}
 	}
@@ -90,7 +90,7 @@ func (o *opener) checkResult(name string, k int, graphs []*graph.Graph, alike in
 	if s < alike { // values without any form are rejected by the operators that read them
 		return nil
 	}
-	return fmt.Errorf("value %q is %v with %s and %v with %s, which is not in proportion: give %s other bounds, or fix it by --shape",
+	return fmt.Errorf("value %q is %v with %s and %v with %s, which is not linear in the extents: give %s other bounds, or fix it by --shape",
 		name, shapes[0], o.say(0), shapes[s], o.say(s), o.names())
 }
 

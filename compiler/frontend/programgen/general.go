@@ -49,7 +49,7 @@ func newSampled(w *expr.Workload) sampled {
 
 // errOther returns the error for samples without a common form.
 func (g *general) errOther() error {
-	return fmt.Errorf("it is not computed in the same way with %s and %s: fix an extent by --shape, or give it other bounds", g.say(0), g.say(1))
+	return fmt.Errorf("it is computed differently with %s and %s: fix an extent by --shape, or give it other bounds", g.say(0), g.say(1))
 }
 
 // workload returns the general workload.
@@ -136,7 +136,7 @@ func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 
 // errRead returns the error for a kernel that reads out of bounds for some extents.
 func (g *general) errRead(size int64, at []int64) error {
-	return fmt.Errorf("it takes elements that are none of the %d on an axis where %s: give that other bounds, or fix it by --shape", size, Values(g.extents, at))
+	return fmt.Errorf("it reads beyond the %d elements of an axis where %s: give that other bounds, or fix it by --shape", size, Values(g.extents, at))
 }
 
 // checkReads checks that the elements an expression reads along open axes exist for the smallest and largest value

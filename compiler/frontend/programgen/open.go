@@ -175,7 +175,7 @@ func (o *opener) values() error {
 	p := o.emitters[0].program
 	for _, e := range o.emitters[1:] { // the extents are not among theirs
 		if len(e.program.Values)+len(o.extents) != len(p.Values) {
-			return fmt.Errorf("the model has other values with other extents")
+			return fmt.Errorf("the values of the model depend on the extents")
 		}
 	}
 	for k := range p.Values {

@@ -1,9 +1,9 @@
 /* jitlink LIBRARY --version
  * jitlink LIBRARY FLAG... SOURCE -o OUTPUT
  *
- * Tells the version of nvJitLink, or has it make code for a card of a file of PTX. What is wrong is said on standard
- * error, and the status is 1. The names and numbers are those of its interface since version 12.0; that tells its version
- * since 12.3. */
+ * Prints the version of nvJitLink, or uses it to compile a PTX file for a card. Errors go to standard error, and the exit
+ * status is then 1. The names and numbers are those of its interface since version 12.0, which reports its version since
+ * 12.3. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

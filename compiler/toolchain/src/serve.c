@@ -2,7 +2,7 @@
 // child for each run. Descriptors: 0 is the socket (SOCK_SEQPACKET), 1 and 2 are /dev/null, 3 is this library.
 //
 // A request is one packet: struct request, then the arguments, each ended by a NUL; with it come the working folder and the file
-// that output goes to. The answer to it is a struct answer. The first answer, before any request, says that the server is there.
+// for its output. The reply is a struct answer. A first reply, before any request, announces that the server is ready.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

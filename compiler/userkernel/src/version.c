@@ -8,7 +8,7 @@ static char complaint[256] __attribute__((unused));
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* The first number with dots in a text; nothing where there is none. */
+/* Finds the first dotted number in a text; empty without one. */
 static void __attribute__((unused)) dotted(char *found, const char *text) {
   found[0] = 0;
   for (const char *at = text ? text : ""; *at; at++) {

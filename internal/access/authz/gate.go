@@ -77,7 +77,7 @@ type Config struct {
 type Gate struct {
 	cfg   Config
 	rates rates
-	// Refusals written to the log, of unauthenticated and of authenticated callers.
+	// strangers and known limit the logged refusals of unauthenticated and authenticated callers.
 	strangers, known refusalLimiter
 	sessions         sessionTable
 	attempts         rates

@@ -231,7 +231,7 @@ func (g *Gate) checkHost(r *http.Request, public []string) error {
 	if !g.open() || !strings.Contains(host, ".") || net.ParseIP(host) != nil || slices.Contains(public, r.URL.Path) {
 		return nil
 	}
-	return fmt.Errorf("a tracker that authenticates nobody serves no page as %.100q: use its address, localhost, or the command line", host)
+	return fmt.Errorf("without authentication, the tracker serves no page under the name %.100q: use its address, localhost, or the command line", host)
 }
 
 func hostname(hostport string) string {

@@ -213,7 +213,7 @@ func TestFilesThatDoNotFitAreRefused(t *testing.T) {
 		"no key":      {ServerConfig{Cert: p.path("server.crt")}, "a certificate and its key go together: give both --tls-cert and --tls-key"},
 		"another key": {ServerConfig{Cert: p.path("server.crt"), Key: p.path("alice.key")}, "private key does not match public key"},
 		"no file":     {ServerConfig{Cert: p.path("none"), Key: p.path("none")}, "no such file"},
-		"no CA":       {ServerConfig{Cert: p.path("server.crt"), Key: p.path("server.key"), ClientCA: p.path("empty")}, "empty holds no certificate in PEM"},
+		"no CA":       {ServerConfig{Cert: p.path("server.crt"), Key: p.path("server.key"), ClientCA: p.path("empty")}, "empty has no certificate in PEM format"},
 	} {
 		if _, err := NewServer(c.cfg, quiet); !strings.Contains(message(err), c.want) {
 			t.Errorf("%s: %v", name, err)

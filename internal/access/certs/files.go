@@ -34,7 +34,7 @@ func readPool(file string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+		return nil, fmt.Errorf("%s has no certificate in PEM format", file)
 	}
 	return pool, nil
 }

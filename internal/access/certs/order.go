@@ -35,7 +35,7 @@ func (o Order) Make(dir string, now time.Time) (made []string, err error) {
 	if fresh {
 		made = append(made, filepath.Join(dir, "ca.crt"))
 	} else if len(o.Hosts)+len(o.Clients) == 0 {
-		return nil, fmt.Errorf("there is an authority in %s already: name what it is to sign with --host or --client", dir)
+		return nil, fmt.Errorf("%s already has an authority: choose what it signs with --host or --client", dir)
 	}
 	pair := func(name string) (string, string) {
 		base := filepath.Join(dir, url.PathEscape(name))

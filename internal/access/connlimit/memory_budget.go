@@ -12,7 +12,7 @@ const (
 	// callBytes is the cost of a call while its request is in transit, however small: the transport keeps a goroutine
 	// and buffers for each.
 	callBytes = 16 << 10
-	// Bytes available to unauthenticated callers, per connection, per address, and in total.
+	// unauthenticatedConnBytes to unauthenticatedBytes are the limits per connection, per address and in total.
 	unauthenticatedConnBytes, unauthenticatedHostBytes, unauthenticatedBytes = 4 * callBytes, 64 * callBytes, 1024 * callBytes
 )
 

@@ -54,7 +54,7 @@ func emptied(t *testing.T, g *Guard) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); g.HeldBytes() != 0; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are held for nobody", g.HeldBytes())
+			t.Fatalf("%d bytes are still reserved", g.HeldBytes())
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestMemoryIsSharedByCallersAndConnections(t *testing.T) {
 		}
 	}
 	if !r.reserve(on("a", 1), 100) || r.reserve(on("a", 2), 1) {
-		t.Error("a caller has not just its quarter")
+		t.Error("a caller does not get exactly a quarter")
 	}
 	for i, caller := range []string{"b", "b", "c", "c", "d", "d"} {
 		if !r.reserve(on(caller, 3+i), 100) {
@@ -154,11 +154,11 @@ func TestMemoryIsSharedByCallersAndConnections(t *testing.T) {
 		}
 	}
 	if r.reserve(on("e", 10), 1) || r.reserved() != 800 {
-		t.Errorf("%d bytes are taken of 800", r.reserved())
+		t.Errorf("%d bytes are reserved, want all 800", r.reserved())
 	}
 	r.release(on("a", 0), 100)
 	if !r.reserve(on("e", 10), 100) {
-		t.Error("no room after some was given back")
+		t.Error("no room after a release")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestUnauthenticatedPeersHaveLittleMemory(t *testing.T) {
 		t.Errorf("other addresses take %d bytes", got)
 	}
 	if !r.reserve(account{caller: "a", conn: new(int64)}, 1<<30) {
-		t.Error("there is no room for who is known")
+		t.Error("no room for an authenticated caller")
 	}
 }
 
@@ -206,11 +206,11 @@ func TestWaitersGetReturnedMemory(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.await(ctx, who, 10); !errors.Is(err, context.Canceled) {
-		t.Errorf("a wait that is given up: %v", err)
+		t.Errorf("a cancelled wait: %v", err)
 	}
 	r.wait = 0
 	if err := r.await(t.Context(), who, 10); !errors.Is(err, errOverBudget) {
-		t.Errorf("a wait in vain: %v", err)
+		t.Errorf("a wait that times out: %v", err)
 	}
 }
 
@@ -260,10 +260,10 @@ func TestFramesAreParsedAtAnySplit(t *testing.T) {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("y", size))
 		sent, got := &wrapperspb.BytesValue{Value: bytes.Repeat([]byte{7}, 10*size)}, &wrapperspb.BytesValue{}
 		if err := conn.Invoke(ctx, "/test.Service/Echo", sent, got); err != nil || !bytes.Equal(sent.GetValue(), got.GetValue()) {
-			t.Fatalf("%d bytes: %d came back, %v", len(sent.GetValue()), len(got.GetValue()), err)
+			t.Fatalf("sent %d bytes, received %d: %v", len(sent.GetValue()), len(got.GetValue()), err)
 		}
 		if err := conn.Invoke(ctx, "/test.Service/Small", &wrapperspb.BytesValue{Value: make([]byte, 2000)}, got); err == nil {
-			t.Fatal("a long message got through")
+			t.Fatal("a message beyond the bound was accepted")
 		}
 	}
 	emptied(t, g)
@@ -288,7 +288,7 @@ func FuzzFrames(f *testing.F) {
 				return
 			}
 			if n == 0 {
-				t.Fatal("nothing is passed on")
+				t.Fatal("no data was forwarded")
 			}
 			rest = rest[n:]
 			if fr.opened != 0 {
@@ -296,7 +296,7 @@ func FuzzFrames(f *testing.F) {
 			}
 		}
 		if r.reserved() > 4*(1<<16) {
-			t.Errorf("%d bytes are taken", r.reserved())
+			t.Errorf("%d bytes are reserved", r.reserved())
 		}
 	})
 }

@@ -23,7 +23,7 @@ type intake struct {
 	// max is the maximum length of a message; window is how much the transport accepts before the server reads.
 	max, window int
 
-	// Used by the connection's reader only.
+	// prefix to left are used by the connection's reader only.
 	prefix [prefixBytes]byte
 	begun  int // received bytes of the prefix
 	left   int // remaining bytes of the message

@@ -25,7 +25,7 @@ func (b *Bucket) fault(ctx context.Context, what string, err error) error {
 	case "NoSuchKey", "NoSuchUpload":
 		return fmt.Errorf("%s in %s: %w", what, b, fs.ErrNotExist)
 	case "QuotaExceeded", "XMinioStorageFull", "InsufficientCapacity":
-		return fmt.Errorf("%w: %s: the object store has no room for %s: make some, or lower --artifact-space", artifact.ErrFull, what, b)
+		return fmt.Errorf("%w: %s: the object store is full (%s): free some space, or lower --artifact-space", artifact.ErrFull, what, b)
 	}
 	err = fmt.Errorf("%w: %s in %s: %s", artifact.ErrAway, what, b, b.remedy(answer, err))
 	if misaddressed(answer) {

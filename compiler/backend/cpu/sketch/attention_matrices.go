@@ -79,20 +79,20 @@ func interleavedBy(l *expr.Load, g *schedule.Stage) (interleaved, bool) {
 	return x, x.terms >= 0 && x.columns >= 0 && l.DType() == array.BFloat16 && l.Tensor.Role != expr.Computed
 }
 
-// Legal implements space.Structure. It also refuses duplicates of other points.
+// Legal implements searchspace.Structure. It also refuses duplicates of other points.
 func (m *attentionMatrices) Legal(p attentionParameters) error {
 	th, tv, _ := m.tileOf(p)
 	switch {
 	case th%schedule.TileRows != 0:
-		return fmt.Errorf("space: %d rows are not those of tiles", th)
+		return fmt.Errorf("space: %d rows are not a multiple of those of a tile", th)
 	case p.unroll > 1 || p.keys != m.onlyPlace(m.Keys) || p.values != m.onlyPlace(m.Values):
 		return fmt.Errorf("space: keys and values are interleaved, and no step is written out")
 	}
 	return Matrices{Rows: th / schedule.TileRows, Columns: tv}.Legal()
 }
 
-// Cost implements space.Structure. It adds the products, the softmax with its rounding, the interleaving, and the
-// imbalance of workers.
+// Cost implements searchspace.Structure. It adds the products, the softmax with its rounding, the interleaving, and
+// the imbalance of workers.
 func (m *attentionMatrices) Cost(p attentionParameters) float64 {
 	th, tv, block := m.tileOf(p)
 	sums, terms := Matrices{Rows: th / schedule.TileRows, Columns: tv}, schedule.TileBF16.Terms()
@@ -113,7 +113,7 @@ func (m *attentionMatrices) Cost(p attentionParameters) float64 {
 	return float64(sketch.CeilDiv(chunks, workers))*cycles + lay(m.keys, m.N*m.D) + lay(m.values, m.N*m.E) + 3*microarch.Region(m.target)
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (m *attentionMatrices) Apply(s *schedule.Schedule, p attentionParameters) error {
 	b := &sketch.Builder{S: s}
 	th, tv, block := m.tileOf(p)

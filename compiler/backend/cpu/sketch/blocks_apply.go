@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (x *blocksVariant) Apply(s *schedule.Schedule, p blocksParameters) error {
 	u := x.unit
 	made, err := s.Blockwise(u.Acc, x.form)

@@ -32,8 +32,8 @@ const (
 	quantiseOps = 12
 )
 
-// Cost implements space.Structure. It adds the cycles of all tiles, of waiting for codes and scales from memory, of
-// quantising data, and of the imbalance of workers.
+// Cost implements searchspace.Structure. It adds the cycles of all tiles, of waiting for codes and scales from memory,
+// of quantising data, and of the imbalance of workers.
 func (x *blocksVariant) Cost(p blocksParameters) float64 {
 	t, z := x.target, x.sizes(p)
 	rowTiles := float64(sketch.CeilDiv(x.rows(), z.rows))

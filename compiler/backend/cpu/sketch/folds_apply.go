@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (x *folds) Apply(s *schedule.Schedule, p foldsParameters) error {
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
 	if z.feed == sketch.Inline {

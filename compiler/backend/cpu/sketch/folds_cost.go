@@ -22,7 +22,7 @@ const (
 	spilled = 6
 )
 
-// Cost implements space.Structure. It adds the cycles of the tiles, of waiting for memory, and of copying padding.
+// Cost implements searchspace.Structure. It adds the cycles of tiles, of waiting for memory, and of copying padding.
 func (x *folds) Cost(p foldsParameters) float64 {
 	t, z := x.target, x.sizes(p)
 	n := x.nest(z)

@@ -19,7 +19,7 @@ type strassenNests struct {
 	chunk, tile, pair int
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (x *strassenVariant) Apply(s *schedule.Schedule, p strassenParameters) error {
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
 	ids, err := s.Strassen(u.Acc, x.lanes, z.sums)

@@ -16,7 +16,7 @@ type loops struct {
 	vectors int
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) error {
 	x = x.chosen(p)
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)

@@ -23,8 +23,8 @@ const (
 	crossingLoads = 0.25
 )
 
-// Cost implements space.Structure. It adds the cycles of the tiles, of waiting for memory, of computing the feed of
-// the reduction, and of the imbalance of workers.
+// Cost implements searchspace.Structure. It adds the cycles of the tiles, of waiting for memory, of computing the
+// feed of the reduction, and of the imbalance of workers.
 func (x *Tile) Cost(p TileParameters) float64 {
 	x = x.chosen(p)
 	t, z := x.target, x.sizes(p)

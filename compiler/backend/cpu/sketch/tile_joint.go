@@ -67,8 +67,8 @@ func (x *Tile) chosen(p TileParameters) *Tile {
 	return x
 }
 
-// Reconciled implements space.Reconciler, for parameters chosen for positions along other axes: a tile is no wider
-// than a row, and a tile along a joint axis has one row.
+// Reconciled implements searchspace.Reconciler, for parameters chosen for positions along other axes: a tile is no
+// wider than a row, and a tile along a joint axis has one row.
 func (x *Tile) Reconciled(p TileParameters) TileParameters {
 	switch {
 	case x.joined == nil:

@@ -18,7 +18,7 @@ type winogradNests struct {
 	out, block int
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (x *tile) Apply(s *schedule.Schedule, p winogradParameters) error {
 	b, u := &sketch.Builder{S: s}, x.unit
 	as := array.Invalid

@@ -12,9 +12,9 @@ import (
 // wideLoads matches loads of four numbers.
 var wideLoads = regexp.MustCompile(`ld\.global(\.nc)?\.v4\.f32`)
 
-// TestNeighboursAreReadAndWrittenAtOnce checks the vector accesses of a map whose arrays are all known to be aligned.
+// TestAlignedNeighboursUseVectorAccesses checks the vector accesses of a map whose arrays are all known to be aligned.
 // A part of another tensor is not.
-func TestNeighboursAreReadAndWrittenAtOnce(t *testing.T) {
+func TestAlignedNeighboursUseVectorAccesses(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for layout, wide := range map[string]int{"": 2, "@[4096,1]": 1} {

@@ -129,9 +129,9 @@ func floorDiv(a, b int64) int64 {
 const (
 	// sectorBytes is the granularity of global memory transfers.
 	sectorBytes = 32
-	// A turn of shared memory serves one word from each of its banks.
+	// banks is the number of shared memory banks, each of which serves a word of wordBytes per turn.
 	banks, wordBytes = 32, 4
-	// turnThreads is the number of threads served in one turn, by the words that each requests.
+	// turnBytes is the size of the words served in one turn.
 	turnBytes = banks * wordBytes
 )
 

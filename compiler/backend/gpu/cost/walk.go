@@ -358,7 +358,7 @@ func (w walker) copied(n *ir.Copy) {
 	w.code(2)
 }
 
-// copiedBox counts a TMA copy of a box, which a single thread starts.
+// tmaCopy counts a TMA copy of a box, which a single thread starts.
 func (w walker) tmaCopy(n *ir.TMACopy) {
 	bytes := float64(n.Bytes())
 	rows := bytes / float64(n.Map.PanelBytes)

@@ -20,8 +20,8 @@ TILTH_LAYOUT int tilth_place(int i, int size, int row, int rows) {
   return (int)(at / (unsigned)size);
 }
 
-/* What tells an instruction where a matrix lies: its first element's address, how far apart panels and eight rows are,
- * and how pieces change places. */
+/* Returns the descriptor of a matrix in shared memory: the address of its first element, the strides between panels and
+ * between groups of eight rows, and the swizzle mode. */
 TILTH_LAYOUT unsigned long long tilth_descriptor(unsigned address, int size, int row, int rows, int turned) {
   unsigned long long width = (unsigned)tilth_panel(size, row), leading = turned ? (unsigned)rows * width : 16;
   unsigned long long stride = 8 * width, mode = width == 128 ? 1 : width == 64 ? 2 : 3;

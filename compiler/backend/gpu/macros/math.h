@@ -1,7 +1,7 @@
-/* Functions of mathematics, in C alone, since kernels have no library: tilth_exp and so on for doubles, with an f
- * behind the name for floats. They are the same on every kind of device, but for multiply-adds that a compiler fuses:
- * it may do so here, where each function is of one operator.
- * Infinities, NaN and denormal numbers are treated as in C. A test asserts the errors that docs/gpu.md tells. */
+/* Mathematical functions in plain C, since kernels have no library: tilth_exp and so on for doubles, with an f
+ * after the name for floats. They give the same results on every kind of device, except for multiply-adds that a compiler
+ * fuses, which is allowed here because each function implements a single operator.
+ * Infinities, NaN and denormal numbers are treated as in C. A test asserts the error bounds in docs/gpu.md. */
 #if defined(__OPENCL_C_VERSION__) && !defined(cl_khr_fp64)
 #define TILTH_NO_DOUBLES
 #endif
@@ -384,7 +384,7 @@ TILTH_MATH float tilth_erff(float x) {
   return y < -1 ? -1 : y > 1 ? 1 : y;
 }
 
-/* The others by way of doubles, or, on a device that has none, as OpenCL has them. */
+/* The other functions compute in double, or use OpenCL's own on devices without doubles. */
 #ifdef TILTH_NO_DOUBLES
 #define TILTH_BY(name, ...) name(__VA_ARGS__)
 #else

@@ -64,7 +64,7 @@ func CheckNVPTX(arch string) error {
 	case !ok:
 		return fmt.Errorf("%q is not an instruction set of NVIDIA's; use one such as sm_80", arch)
 	case n < chips[0]:
-		return fmt.Errorf("its instruction set is %s, and kernels are made for those from sm_%d on", arch, chips[0])
+		return fmt.Errorf("its instruction set %s is too old: kernels need sm_%d or newer", arch, chips[0])
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TestCodeIsForAsManyChipsAsItCanBe(t *testing.T) {
 // TestCardsThatLackInstructionsAreRefused checks that they are refused before compilation.
 func TestCardsThatLackInstructionsAreRefused(t *testing.T) {
 	for arch, want := range map[string]string{
-		"sm_75": "its instruction set is sm_75, and kernels are made for those from sm_80 on", "sm_61": "sm_80 on", "gfx90a": `"gfx90a" is not an instruction set of NVIDIA's`,
+		"sm_75": "its instruction set sm_75 is too old: kernels need sm_80 or newer", "sm_61": "sm_80 or newer", "gfx90a": `"gfx90a" is not an instruction set of NVIDIA's`,
 		"sm_": "is not", "sm_99999": "is not",
 	} {
 		if err := CheckNVPTX(arch); err == nil || !strings.Contains(err.Error(), want) {

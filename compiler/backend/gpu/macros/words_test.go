@@ -46,7 +46,7 @@ func TestEveryMacroIsDocumented(t *testing.T) {
 			explained = explained || name[k] == '_' && strings.Contains(string(page), "`"+name[k:]+"`")
 		}
 		if !explained {
-			t.Errorf("words.go does not explain %s", name)
+			t.Errorf("words.go does not list %s", name)
 		}
 	}
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-//go:embed src parts boxes card
+//go:embed src devicecode tensormap card
 var files embed.FS
 
 // Sources returns the reader of candidate files, for a harness.
-func Sources() []toolchain.File { return append(Files(files, "src"), Boxes()...) }
+func Sources() []toolchain.File { return append(Files(files, "src"), Maps()...) }
 
-// Boxes returns the header that describes how boxes of a tensor are copied, from which drivers encode tensor maps.
-func Boxes() []toolchain.File { return Files(files, "boxes") }
+// Maps returns the header that describes TMA copies of a tensor, from which drivers encode tensor maps.
+func Maps() []toolchain.File { return Files(files, "tensormap") }
 
 // Card returns the header for user-written GPU kernels.
 func Card() []toolchain.File { return Files(files, "card") }
 
-// Parts returns the header that defines how a package embeds device code. launch.h includes it.
-func Parts() []toolchain.File { return Files(files, "parts") }
+// DeviceCode returns the header that defines how a package embeds device code. launch.h includes it.
+func DeviceCode() []toolchain.File { return Files(files, "devicecode") }
 
 // Files returns the files of an embedded folder.
 func Files(from embed.FS, folder string) (list []toolchain.File) {

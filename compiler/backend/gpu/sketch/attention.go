@@ -180,11 +180,11 @@ func (a *attention) Legal(q attentionParameters) error {
 	case q.threads() > int64(a.gpu.BlockThreads):
 		return fmt.Errorf("space: %d threads are more than a block has", q.threads())
 	case q.threads() < q.tile() || q.perRow() > q.piece:
-		return fmt.Errorf("space: %d threads are less than rows, or more than keys for each", q.threads())
+		return fmt.Errorf("space: %d threads cannot share %d rows of %d keys", q.threads(), q.tile(), q.piece)
 	case q.keys()/ir.MatrixColumns%q.wide != 0 || a.columns()/ir.MatrixColumns%q.wide != 0:
 		return fmt.Errorf("space: matrices of %d keys and %d columns cannot be divided among %d warps", q.keys(), a.columns(), q.wide)
 	case q.piece%a.terms != 0:
-		return fmt.Errorf("space: %d keys are not as many as instructions take", q.piece)
+		return fmt.Errorf("space: %d keys are not a multiple of the %d terms of an instruction", q.piece, a.terms)
 	case a.registers(q) > tensorMaxRegisters:
 		return fmt.Errorf("space: a thread keeps %d registers, more than it has", a.registers(q))
 	case q.threads()*(OwnRegisters+a.registers(q)) > int64(a.gpu.MultiprocessorRegisters):

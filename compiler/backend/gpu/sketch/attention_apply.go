@@ -18,7 +18,7 @@ type nests struct {
 	online       *schedule.OnlineStages
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (a *attention) Apply(s *schedule.Schedule, q attentionParameters) error {
 	n := &nests{attention: a, Builder: &sketch.Builder{S: s}, q: q}
 	for _, id := range []int{a.Keys, a.Values} {

@@ -18,7 +18,7 @@ const (
 	matrixOperations = 1.0 / 8
 )
 
-// Cost implements space.Structure. Per piece, it adds the synchronisation of threads to the maximum of
+// Cost implements searchspace.Structure. Per piece, it adds the synchronisation of threads to the maximum of
 // multiplications, other instructions, shared memory and global memory.
 func (a *attention) Cost(q attentionParameters) float64 {
 	warps := float64(q.tall * q.wide)

@@ -67,7 +67,7 @@ func work(s *schedule.Schedule, u sketch.Unit) float64 {
 // lie in two, so that another thread would compute them as well.
 func (f *flat) Legal(p elementwiseParameters) error {
 	if p.items > 1 && f.row%p.items != 0 && (f.unit.Acc >= 0 || len(f.unit.Also) > 0) {
-		return fmt.Errorf("space: %d results of a thread may lie in two rows", p.items)
+		return fmt.Errorf("space: %d results of a thread may span two rows", p.items)
 	}
 	return nil
 }

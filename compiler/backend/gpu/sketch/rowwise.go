@@ -91,7 +91,7 @@ func (s *rowwiseSketch) Legal(p rowwiseParameters) error {
 	case p.threads*p.rows > int64(s.gpu.BlockThreads):
 		return fmt.Errorf("space: %d threads are more than a block has", p.threads*p.rows)
 	case p.rows > 1 && len(s.Shared) > 1 && s.side%p.rows != 0:
-		return fmt.Errorf("space: %d rows of %d lie in several", p.rows, s.side)
+		return fmt.Errorf("space: blocks of %d rows do not divide %d rows", p.rows, s.side)
 	case s.sharedBytes(p) > s.gpu.BlockSharedBytes:
 		return fmt.Errorf("space: %d rows take more shared memory than a block has", p.rows)
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (p *sums) Apply(s *schedule.Schedule, q slicesParameters) error {
 	b := &sketch.Builder{S: s}
 	for _, f := range p.unit.Feeds {

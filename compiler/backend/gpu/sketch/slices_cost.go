@@ -17,7 +17,7 @@ const (
 	blockStart = 40.0
 )
 
-// Cost implements space.Structure. It adds operations, memory, and the latency of a thread's loads that are not
+// Cost implements searchspace.Structure. It adds operations, memory, and the latency of a thread's loads that are not
 // unrolled.
 func (p *sums) Cost(q slicesParameters) float64 {
 	const sector = 32

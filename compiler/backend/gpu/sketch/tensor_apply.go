@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (p *tensorTile) Apply(s *schedule.Schedule, q tensorParameters) error {
 	b := &sketch.Builder{S: s}
 	p = p.of(q)

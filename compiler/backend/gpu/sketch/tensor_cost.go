@@ -9,8 +9,8 @@ import (
 // matrixBytes is a thread's share of four matrices that the warp loads with one instruction.
 const matrixBytes = 16.0
 
-// Cost implements space.Structure. It takes the maximum of tensor cores, other instructions, shared and global memory
-// per step, and adds up the waves of blocks.
+// Cost implements searchspace.Structure. It takes the maximum of tensor cores, other instructions, shared and global
+// memory per step, and adds up the waves of blocks.
 func (p *tensorTile) Cost(q tensorParameters) float64 {
 	p = p.of(q)
 	if p.format.Warpgroup() {

@@ -122,7 +122,7 @@ func (p *tileTile) Legal(q tileParameters) error {
 	case threads > int64(p.GPU.BlockThreads):
 		return fmt.Errorf("space: %d threads are more than a block has", threads)
 	case threads < int64(p.GPU.WarpThreads) && threads < p.Extents[p.Rows]*p.Extents[p.Columns]/4:
-		return fmt.Errorf("space: %d threads are less than a warp", threads)
+		return fmt.Errorf("space: %d threads are fewer than a warp", threads)
 	case q.rows*q.columns*p.Bytes*int64(1+len(p.Unit.Also)) > 4*tileRegisters:
 		return fmt.Errorf("space: a thread keeps %dx%d results, more than registers hold", q.rows, q.columns)
 	case !p.RegistersSuffice(threads, q.rows*q.columns*p.Bytes/4):

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (p *tileTile) Apply(s *schedule.Schedule, q tileParameters) error {
 	b := &sketch.Builder{S: s}
 	if q.parts > 1 {

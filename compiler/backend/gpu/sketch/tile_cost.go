@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Cost implements space.Structure. It takes the maximum of arithmetic, shared and global memory per step, and adds up
-// the waves of blocks.
+// Cost implements searchspace.Structure. It takes the maximum of arithmetic, shared and global memory per step, and
+// adds up the waves of blocks.
 func (p *tileTile) Cost(q tileParameters) float64 {
 	box, f := q.box(), q.fetching()
 	blocks, resident := p.Blocks(box), p.resident(q)

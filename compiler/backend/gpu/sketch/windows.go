@@ -37,7 +37,7 @@ type windowsParameters struct {
 }
 
 const (
-	// maxTerms bounds the windows, maxCode the unrolled terms, and maxRegisters the registers of a thread.
+	// maxTerms bounds the windows, maxCode the unrolled terms, and windowsMaxRegisters the registers of a thread.
 	maxTerms            = 81
 	maxCode             = 600
 	windowsMaxRegisters = 160

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (p *patches) Apply(s *schedule.Schedule, q windowsParameters) error {
 	b := &sketch.Builder{S: s}
 	thread, own := p.results(b, q)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boxes.h"
+#include "tensormap.h"
 
 typedef int32_t CUresult, CUdevice;
 typedef struct CUctx_st *CUcontext;

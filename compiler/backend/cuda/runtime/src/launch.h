@@ -3,7 +3,7 @@
 #define TILTH_LAUNCH_H
 #include "card.h"
 #include "driver.h"
-#include "parts.h"
+#include "devicecode.h"
 #include "tilth.h"
 #include "tilth_kernel.h"
 

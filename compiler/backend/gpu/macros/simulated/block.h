@@ -56,7 +56,7 @@ struct sim_thread {
   /* The groups of products that it has committed, and whether products may begin. */
   uint32_t products_committed;
   int products_fenced;
-  /* The mbarrier at which it waits, and the ends of phases that it knows of. */
+  /* The mbarrier at which it waits, and the ends of phases that it has observed. */
   const struct sim_mbarrier *waits_for;
   uint32_t seen[SIM_MOST_MBARRIERS];
 };
@@ -145,7 +145,7 @@ SIM_STATIC const char *sim_place_name(const struct sim_block *b, const struct si
 SIM_STATIC void sim_check_phases(const struct sim_block *b);
 SIM_STATIC void sim_check_bulk(const struct sim_block *b);
 
-/* Reports that nobody can go on: some wait for others that are elsewhere. */
+/* Reports a deadlock: some threads wait for others that never arrive. */
 SIM_RARE void sim_stuck(const struct sim_block *b) {
   const struct sim_thread *waits = 0, *missing = 0;
   int threads = b->launch->threads, together = 0;
@@ -209,7 +209,7 @@ SIM_STATIC void sim_run(struct sim_block *b, struct sim_thread *t) {
   if (++b->ended == b->launch->threads) sim_check_bulk(b);
 }
 
-/* What every stack does for ever: it runs threads that nobody has begun. A thread that waits for nobody is one call. */
+/* The endless loop of each stack, which runs unstarted threads. A thread that never waits is a single call. */
 SIM_STATIC void sim_fiber(struct sim_block *b) {
   const char *guard = (const char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(SIM_STACK - 1));
   for (;;) {
@@ -242,7 +242,7 @@ SIM_CALLED void sim_barrier(struct sim_thread *sim, int line) {
   b->at_barrier = 0;
   b->barrier = sim_tick(b);
   for (int w = 0; w * SIM_WARP < threads; w++) b->warps[w].time = b->barrier;
-  /* In another order each time, so that nobody gets used to one. */
+  /* The order changes each time, so that kernels cannot depend on it. */
   for (int k = 1; k < threads; k++) sim_wake(&b->threads[(sim->number + (b->clock % 2 ? k : threads - k)) % threads]);
 }
 

@@ -1,5 +1,5 @@
-/* Bulk copies of boxes of a tensor to swizzled matrices, as a tensor map tells. What of a box lies outside of the tensor
- * is zero. */
+/* Bulk copies of boxes of a tensor to swizzled matrices, as described by a tensor map. Elements of a box outside the
+ * tensor are zero. */
 
 /* Checks that a map is that of the array in global memory which a kernel takes it for. */
 SIM_CALLED void sim_check_map(const struct sim_thread *sim, const char *name, const struct sim_map *m,

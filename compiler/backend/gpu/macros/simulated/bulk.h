@@ -41,7 +41,7 @@ SIM_CALLED void sim_invalidate_mbarrier(struct sim_thread *sim, const struct sim
   m->arrivals = 0;
 }
 
-/* Whether all have come whom a phase waits for. Copies land when somebody looks. */
+/* Whether everything that a phase waits for has arrived. Copies complete when they are checked. */
 SIM_STATIC int sim_phase_is_over(struct sim_block *b, struct sim_mbarrier *m) {
   if (m->missing == 0 && m->under_way > m->expected)
     sim_fail(b, "copies bring %lld bytes for a phase of %s[%lld], which expects %lld", (long long)m->under_way,

@@ -10,7 +10,7 @@ SIM_STATIC void sim_run_block(struct sim_block *b, int64_t number) {
   b->number = number;
   b->beginning = b->barrier = ++b->clock;
   for (int w = 0; w * SIM_WARP < threads; w++) b->warps[w].time = b->clock;
-  /* In another order in each block, so that nobody gets used to one. */
+  /* The order differs between blocks, so that kernels cannot depend on it. */
   b->start = (int)(number * 37 % threads), b->step = number % 2 ? threads - 1 : 1;
   b->started = b->ended = b->n_mbarriers = 0;
   sim_leave(b, &b->worker);

@@ -1,5 +1,5 @@
-/* Tensor maps, which say how boxes of a tensor are copied. A card's are its driver's secret; these have what the
- * driver is told, within the limits that its documentation has for it. */
+/* Tensor maps, which describe how boxes of a tensor are copied. The format of a card's maps is private to its driver;
+ * these hold the driver's arguments, within the documented limits. */
 #include <stdint.h>
 
 enum { SIM_MAP = 0x70616d74, SIM_MOST_DIMENSIONS = 5, SIM_MOST_BOX = 256 };

@@ -51,7 +51,7 @@ struct sim_array {
   const char *name;
   char *memory;
   int32_t elements, element_bytes;
-  /* An array has one of them. Global memory that the launch only reads has none. */
+  /* At most one of them is set; neither is for global memory that the launch only reads. */
   struct sim_cell *cells;
   struct sim_global_cell *global_cells;
   /* The matrices of a SWIZZLED_ARRAY; 0 for others. */

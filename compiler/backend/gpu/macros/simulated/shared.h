@@ -1,4 +1,4 @@
-/* Shared memory: reads of what nobody wrote, and races. */
+/* Shared memory: checks for uninitialised reads and for races. */
 
 SIM_RARE void sim_race(const struct sim_thread *sim, const struct sim_array *a, int64_t i, const char *does, int line,
     int thread, const char *did,

@@ -48,7 +48,7 @@ SIM_STATIC uint64_t sim_shuffle(struct sim_thread *sim, uint64_t value, int64_t 
   return result;
 }
 
-/* The lane that is n behind a thread's, or its own where there is none. */
+/* The lane n after a thread's, or its own if that is outside the warp. */
 SIM_INLINE int64_t sim_lane_below(const struct sim_thread *sim, int64_t n) {
   return sim->lane + n < SIM_WARP ? sim->lane + n : sim->lane;
 }

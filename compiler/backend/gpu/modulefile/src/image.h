@@ -16,7 +16,7 @@
  * with an extent in elements, a stride in bytes and the length of a box for each dimension, from the innermost one. */
 #ifndef TILTH_IMAGE_H
 #define TILTH_IMAGE_H
-#include "boxes.h"
+#include "tensormap.h"
 #include "tilth_kernel.h"
 
 enum { IMAGE_LAUNCHES = 256, IMAGE_PARAMETERS = 256, IMAGE_KERNELS = 4096, IMAGE_NAME = 128, IMAGE_FILES = 4096 };

@@ -2,7 +2,7 @@
 #ifndef TILTH_LAUNCH_H
 #define TILTH_LAUNCH_H
 #include "opencl.h"
-#include "parts.h"
+#include "devicecode.h"
 #include "tilth_kernel.h"
 
 /* The code of a translation unit; its text is compiled when a model is opened. */

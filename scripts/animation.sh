@@ -1,13 +1,13 @@
 #!/bin/bash
 # Records the animation of README.md: a search on this machine, in a terminal, without earlier records. It needs
 # bin/tilth and Debian's termtosvg.
-# usage: scripts/film.sh [SECONDS of tuning]
+# usage: scripts/animation.sh [SECONDS of tuning]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 # The animation shows the path of the records, so the folder has a neutral name.
 dir=/tmp/home
-mkdir "$dir" || { echo "film.sh: $dir is there already: remove it" >&2; exit 1; }
+mkdir "$dir" || { echo "animation.sh: $dir is there already: remove it" >&2; exit 1; }
 trap 'rm -rf "$dir"' EXIT
 
 export HOME=$dir XDG_DATA_HOME=$dir/.local/share XDG_CACHE_HOME=$dir/.cache PATH=$root/bin:$PATH
