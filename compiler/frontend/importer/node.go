@@ -134,7 +134,7 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	if err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
-	float8, err := op.Float8Of(made.Node)
+	narrow, err := op.NarrowOf(made.Node)
 	if err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
@@ -152,7 +152,7 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	} else {
 		b.Nodes = append(b.Nodes, made)
 	}
-	result.Open, result.Float8 = open, float8
+	result.Open, result.Narrow = open, narrow
 	if varying != (varies{}) {
 		b.varying[result] = varying
 	}
