@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -38,6 +39,9 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	d, err := operatorOf(node, n.Domain)
 	if err != nil {
 		return err
+	}
+	if list := op.LegacyList(&node); len(in) == 1 && list != nil && n.Domain == "" {
+		in = append(in, b.item(b.Constant(b.NextName(name), array.FromInt64(list, int64(len(list))))))
 	}
 	if isExpanded(d, node, in) {
 		return b.expand(s, d, node, in, n.Outputs)
