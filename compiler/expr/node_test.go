@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -56,5 +57,11 @@ func TestTypeOfAChainIsFoundOnce(t *testing.T) {
 		if one, many := count(1), count(1000); many != one {
 			t.Errorf("a %s chain of one asks its operand %d times, one of 1000 %d times", name, one, many)
 		}
+	}
+}
+
+func TestZerosOfDifferentSignDiffer(t *testing.T) {
+	if zero, negative := F(array.Float32, 0), F(array.Float32, math.Copysign(0, -1)); Same(zero, negative) || !Same(negative, F(array.Float32, math.Copysign(0, -1))) {
+		t.Errorf("%v and %v", zero, negative)
 	}
 }

@@ -38,7 +38,7 @@ func Same(a, b Expr) bool {
 		return ok && *x == *y
 	case *Float:
 		y, ok := b.(*Float)
-		return ok && *x == *y
+		return ok && *x == *y && 1/x.Value == 1/y.Value // 0 and -0 differ
 	case *Binary:
 		y, ok := b.(*Binary)
 		return ok && x.Op == y.Op && x.Fused == y.Fused && Same(x.A, y.A) && Same(x.B, y.B)

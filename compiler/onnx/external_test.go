@@ -58,13 +58,14 @@ func TestExternalDataIsReadFromBesideTheModel(t *testing.T) {
 		outside(2, []int64{4}, "location", "m.data"), // of a file that is longer
 		outside(7, nil, "location", "weights/one", "length", "8"),
 		outside(21, []int64{3}, "location", "m.data", "offset", "4", "length", "2"), // of four bits
+		outside(17, []int64{2}, "location", "m.data", "offset", "3", "length", "2"), // of eight bits
 		outside(1, []int64{0}, "location", "m.data", "offset", "6"),
 	))
 	m, err := ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range [][]float64{{6, 7}, {5, 6, 7, 8}, {9}, {1, 15, 8}, nil} {
+	for i, want := range [][]float64{{6, 7}, {5, 6, 7, 8}, {9}, {1, 15, 8}, {0x1p-6, -144}, nil} {
 		var got []float64
 		value := m.Graph.Initializers[i].Value
 		for k := range value.Len() {

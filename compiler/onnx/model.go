@@ -97,6 +97,9 @@ const (
 type Tensor struct {
 	Name  string
 	Value *array.Array
+	// Narrow is the TensorProto.DataType of 4-bit integers, held in 8 bits, and of 8-bit floats, held as float32; 0
+	// for others.
+	Narrow int64
 	// Content writes the elements, little-endian, of a tensor without elements in its Value. It is only used to
 	// write a model.
 	Content func(io.Writer) error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -109,6 +110,11 @@ func TestTypedTensorFields(t *testing.T) {
 		{"uint4", tensorWith(21, []int64{3}, func(m *message) { m.bytes(9, []byte{0xf1, 0x08}) }), []float64{1, 15, 8}, array.Uint8},
 		{"int4", tensorWith(22, []int64{2, 2}, func(m *message) { m.bytes(9, []byte{0xf1, 0x78}) }), []float64{1, -1, -8, 7}, array.Int8},
 		{"int4 in int32", tensorWith(22, []int64{3}, packed(5, 0x2f, 0x08)), []float64{-1, 2, -8}, array.Int8},
+		{"float8e4m3fn", tensorWith(17, []int64{6}, func(m *message) { m.bytes(9, []byte{0x38, 0xc0, 0x7e, 0x01, 0x81, 0x07}) }),
+			[]float64{1, -2, 448, 0x1p-9, -0x1p-9, 7 * 0x1p-9}, array.Float32},
+		{"float8e4m3fnuz", tensorWith(18, []int64{3}, func(m *message) { m.bytes(9, []byte{0x40, 0xff, 0x01}) }), []float64{1, -240, 0x1p-10}, array.Float32},
+		{"float8e5m2", tensorWith(19, []int64{4}, func(m *message) { m.bytes(9, []byte{0x3c, 0xfb, 0x01, 0xfc}) }), []float64{1, -57344, 0x1p-16, math.Inf(-1)}, array.Float32},
+		{"float8e5m2fnuz in int32", tensorWith(20, []int64{3}, packed(5, 0x40, 0xff, 0x01)), []float64{1, -57344, 0x1p-17}, array.Float32},
 		{"empty", tensorWith(7, []int64{0}, func(*message) {}), nil, array.Int64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,6 +175,7 @@ func TestReadRefuses(t *testing.T) {
 			"needs 4398046511104 bytes but has 4"},
 		{"four bits cut short", withTensor(tensorWith(22, []int64{5}, func(m *message) { m.bytes(9, []byte("ab")) })),
 			`tensor "t": 5 elements of 4 bits, shape [5], need 3 bytes but have 2`},
+		{"eight bits cut short", withTensor(tensorWith(17, []int64{3}, func(m *message) { m.bytes(9, []byte("ab")) })), "3 elements of 8 bits, shape [3], need 3 bytes but have 2"},
 		{"four bits too long", withTensor(tensorWith(21, []int64{4}, packed(5, 1, 2, 3))), "4 elements of 4 bits, shape [4], need 2 bytes but have 3"},
 		{"four bits too many", withTensor(tensorWith(21, []int64{1 << 40}, func(m *message) { m.bytes(9, []byte("ab")) })), "need 549755813888 bytes but have 2"},
 		{"negative extent", withTensor(tensorWith(1, []int64{-1}, func(*message) {})), "negative extent"},

@@ -3,6 +3,7 @@ package onnx
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -34,7 +35,11 @@ func (r *reader) tensor(data []byte) (*Tensor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tensor %q: %w", t.name, err)
 	}
-	return &Tensor{Name: t.name, Value: a}, nil
+	out := &Tensor{Name: t.name, Value: a}
+	if narrowTypes[int32(t.code)] != array.Invalid {
+		out.Narrow = t.code
+	}
+	return out, nil
 }
 
 func (r *rawTensor) part(f field) error {
@@ -69,8 +74,8 @@ func (r *rawTensor) dim(f field) error {
 }
 
 func (r *rawTensor) array(beside *folder) (*array.Array, error) {
-	d, packed := packedTypes[int32(r.code)]
-	if !packed {
+	d, narrow := narrowTypes[int32(r.code)]
+	if !narrow {
 		d = tensorTypes[int32(r.code)]
 	}
 	if d == array.Invalid {
@@ -85,18 +90,19 @@ func (r *rawTensor) array(beside *folder) (*array.Array, error) {
 		return nil, err
 	}
 	shape := append([]int64{}, r.dims...)
+	stored, bits := size, d.Bytes()*8
+	if narrow {
+		bits = narrowBits(r.code)
+		stored = (size/d.Bytes()*bits + 7) / 8
+	}
 	if r.location == 1 {
-		stored := size
-		if packed {
-			stored = (size + 1) / 2
-		}
 		if r.raw, err = beside.read(r.outside, stored); err != nil {
 			return nil, err
 		}
 		r.hasRaw, r.typed = true, false
 	}
-	if packed {
-		return r.unpacked(d, shape, size)
+	if narrow {
+		return r.widened(d, shape, bits, stored)
 	}
 	if r.hasRaw && !r.typed {
 		if int64(len(r.raw)) != size {
@@ -114,27 +120,47 @@ func (r *rawTensor) array(beside *folder) (*array.Array, error) {
 	return &array.Array{DType: d, Shape: shape, Data: out}, nil
 }
 
-// unpacked expands 4-bit elements to 8-bit integers.
-func (r *rawTensor) unpacked(d array.DType, shape []int64, elements int64) (*array.Array, error) {
-	pairs := r.raw
+// widened expands 4-bit integers to 8 bits and 8-bit floats to float32.
+func (r *rawTensor) widened(d array.DType, shape []int64, bits, stored int64) (*array.Array, error) {
+	codes := r.raw
 	if !r.hasRaw || r.typed {
 		var err error
-		if pairs, err = r.typedData(d); err != nil {
+		if codes, err = r.typedData(array.Uint8); err != nil {
 			return nil, err
 		}
 	}
-	if want := (elements + 1) / 2; int64(len(pairs)) != want {
-		return nil, fmt.Errorf("%d elements of 4 bits, shape %v, need %d bytes but have %d", elements, shape, want, len(pairs))
+	if elements := array.Elements(shape); int64(len(codes)) != stored {
+		return nil, fmt.Errorf("%d elements of %d bits, shape %v, need %d bytes but have %d", elements, bits, shape, stored, len(codes))
 	}
-	a := &array.Array{DType: d, Shape: shape, Data: make([]byte, elements)}
-	for i := range a.Data {
-		code := pairs[i/2] >> (i % 2 * 4) & 15
-		if d == array.Int8 { // its highest bit is the sign
-			code = byte(int8(code<<4) >> 4)
+	a := array.New(d, shape...)
+	for i := range a.Len() {
+		switch code := codes[i*bits/8] >> (i * bits % 8); {
+		case bits == 8:
+			a.SetFloat(i, float8(r.code, code))
+		case d == array.Int8: // its highest bit is the sign
+			a.Data[i] = byte(int8(code<<4) >> 4)
+		default:
+			a.Data[i] = code & 15
 		}
-		a.Data[i] = code
 	}
 	return a, nil
+}
+
+// float8 decodes an 8-bit float of the type with the given TensorProto.DataType.
+func float8(dataType int64, code byte) float64 {
+	shift, bias := 20, dataType-10
+	if dataType >= 19 {
+		shift, bias = 21, dataType-4
+	}
+	size := code & 0x7f
+	v := math.Ldexp(float64(math.Float32frombits(uint32(size)<<shift)), int(127-bias))
+	switch {
+	case dataType%2 == 0 && code == 0x80, dataType == 17 && size == 0x7f, dataType == 19 && size > 0x7c:
+		v = math.NaN()
+	case dataType == 19 && size == 0x7c:
+		v = math.Inf(1)
+	}
+	return math.Copysign(v, float64(int8(code)))
 }
 
 // typedField returns the number of the field for elements of a type, and their encoding.
@@ -266,14 +292,23 @@ var tensorTypes = map[int32]array.DType{
 	9: array.Bool, 10: array.Float16, 11: array.Float64, 12: array.Uint32, 13: array.Uint64, 16: array.BFloat16,
 }
 
-// packedTypes are the 4-bit types, of which two elements share a byte, the first in its low half. In memory they
-// take a byte each.
-var packedTypes = map[int32]array.DType{21: array.Uint8, 22: array.Int8}
+// narrowTypes maps the types that are held in a wider one: 8-bit floats and 4-bit integers. In a file, two of the
+// latter share a byte, the first in its low half.
+var narrowTypes = map[int32]array.DType{
+	17: array.Float32, 18: array.Float32, 19: array.Float32, 20: array.Float32, 21: array.Uint8, 22: array.Int8,
+}
+
+func narrowBits(code int64) int64 {
+	if narrowTypes[int32(code)] == array.Float32 {
+		return 8
+	}
+	return 4
+}
 
 // otherTypes names the unsupported values of TensorProto.DataType.
 var otherTypes = map[int32]string{
-	0: "undefined", 8: "string", 14: "complex64", 15: "complex128", 17: "float8e4m3fn", 18: "float8e4m3fnuz",
-	19: "float8e5m2", 20: "float8e5m2fnuz", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
+	0: "undefined", 8: "string", 14: "complex64", 15: "complex128",
+	23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
 }
 
 // DataType returns the TensorProto.DataType of an element type.
@@ -288,3 +323,6 @@ func DataType(d array.DType) int32 {
 
 // FromDataType returns the element type of a TensorProto.DataType; Invalid if none exists.
 func FromDataType(code int32) array.DType { return tensorTypes[code] }
+
+// NarrowType returns the type that holds a narrower TensorProto.DataType (Tensor.Narrow); Invalid for others.
+func NarrowType(code int64) array.DType { return narrowTypes[int32(code)] }

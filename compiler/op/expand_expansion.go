@@ -132,7 +132,7 @@ func (e *expansion) scalar(d array.DType, v float64) *Value {
 
 // cast converts a value, unless it has the type already.
 func (e *expansion) cast(d array.DType, v *Value) *Value {
-	if v != nil && v.DType == d {
+	if v != nil && v.DType == d && onnx.NarrowType(v.Narrow) != array.Float32 {
 		return v
 	}
 	return e.op(Cast, attributes{intOf("to", int64(onnx.DataType(d)))}, v)

@@ -38,3 +38,14 @@ func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error
 	values[1] = e.reshape(values[1], shape...)
 	return e.err
 }
+
+// LegacyList returns the attribute of an old operator that is operand 1 of newer ones; nil for other operators.
+func LegacyList(n *Node) []int64 {
+	switch {
+	case n.Op == Reshape && n.Opset < 5:
+		return n.Ints("shape", nil)
+	case n.Op == Pad && n.Opset < 2:
+		return n.Ints("paddings", nil)
+	}
+	return nil
+}

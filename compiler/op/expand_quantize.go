@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -14,17 +15,18 @@ var expandQuantizeDefs = []Def{
 	def("CastLike", 2, 2, (*expansion).castLike),
 }
 
+// dataType returns the TensorProto.DataType of the value.
+func (v *Value) dataType() int64 {
+	return cmp.Or(v.Narrow, int64(onnx.DataType(v.DType)))
+}
+
 // castLike is a Cast to the type of operand 1, whose shape does not matter.
 func (e *expansion) castLike() []*Item {
 	x, like := e.tensor(0), e.tensor(1)
 	if e.failed() {
 		return nil
 	}
-	to := like.Float8
-	if to == 0 {
-		to = int64(onnx.DataType(like.DType))
-	}
-	return only(e.op(Cast, attributes{intOf("to", to), intOf("saturate", e.node.Int("saturate", 1))}, x))
+	return only(e.op(Cast, attributes{intOf("to", like.dataType()), intOf("saturate", e.node.Int("saturate", 1))}, x))
 }
 
 func (e *expansion) quantizeLinear() []*Item {
@@ -36,16 +38,47 @@ func (e *expansion) quantizeLinear() []*Item {
 	if to == 0 {
 		to = int64(onnx.DataType(array.Uint8))
 		if zero != nil {
-			to = int64(onnx.DataType(zero.DType))
+			to = zero.dataType()
 		}
 	}
 	if from := x.From; from != nil && x.Const == nil && scale.Const != nil && isKnown(zero) && array.Elements(scale.Shape) == 1 {
 		again := &Dequantised{Integer: from.Integer, Scale: scale, Zero: zero}
-		if to == int64(onnx.DataType(from.Integer.DType)) && array.Elements(from.Scale.Shape) == 1 && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
+		if to == from.Integer.dataType() && array.Elements(from.Scale.Shape) == 1 && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
 			return only(from.Integer)
 		}
 	}
-	return only(e.quantize(int32(to), x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
+	scale, zero = e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)
+	switch d := onnx.NarrowType(to); {
+	case e.failed(), d == array.Invalid:
+		return only(e.quantize(int32(to), x, scale, zero))
+	case d == array.Float32:
+		return only(e.quantizeFloat8(to, x, scale, zero))
+	default:
+		low, high := fourBits(d)
+		y := e.op("Clip", nil, e.quantize(onnx.DataType(d), x, scale, zero), e.scalar(d, low), e.scalar(d, high))
+		if y != nil {
+			y.Narrow = to
+		}
+		return only(y)
+	}
+}
+
+// quantizeFloat8 divides by the scale, adds the zero point and rounds to 8-bit floats.
+func (e *expansion) quantizeFloat8(to int64, x, scale, zero *Value) *Value {
+	y := e.op(Div, nil, x, e.cast(x.DType, scale))
+	if zero != nil {
+		y = e.op(Add, nil, y, e.cast(x.DType, zero))
+	}
+	return e.op(Cast, attributes{intOf("to", to), intOf("saturate", e.node.Int("saturate", 1))}, y)
+}
+
+// dequantizeFloat8 returns 8-bit floats minus the zero point, times the scale, as the TensorProto.DataType to.
+func (e *expansion) dequantizeFloat8(to int64, x, scale, zero *Value) *Value {
+	y := e.cast(scale.DType, x)
+	if zero != nil {
+		y = e.op(Sub, nil, y, e.cast(scale.DType, zero))
+	}
+	return e.op(Cast, attributes{intOf("to", to)}, e.op(Mul, nil, y, scale))
 }
 
 func (e *expansion) quantize(to int32, x, scale, zero *Value) *Value {
@@ -57,9 +90,9 @@ func (e *expansion) dequantizeLinear() []*Item {
 	if e.failed() {
 		return nil
 	}
-	to := e.node.Int("output_dtype", 0)
-	if to == 0 {
-		to = int64(onnx.DataType(scale.DType))
+	to := cmp.Or(e.node.Int("output_dtype", 0), scale.dataType())
+	if _, ok := float8Formats[x.Narrow]; ok {
+		return only(e.dequantizeFloat8(to, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
 	}
 	axis := e.node.Int("axis", 1)
 	if axis < 0 {

@@ -28,16 +28,36 @@ var float8Formats = map[int64]float8Format{
 	19: {2, -14, 15, 57344, math.Inf(1), false}, 20: {2, -15, 15, 57344, math.NaN(), true},
 }
 
-// cast converts x to a TensorProto.DataType.
+// cast converts x to a TensorProto.DataType. As 4-bit integers, floats are rounded to the nearest, and integers lose
+// their higher bits.
 func cast(n *Node, to int64, x expr.Expr) expr.Expr {
-	f, ok := float8Formats[to]
-	if !ok {
+	if f, ok := float8Formats[to]; ok {
+		if x.DType() != array.Float64 {
+			x = expr.To(array.Float32, x)
+		}
+		return f.round(x, n.Int("saturate", 1) != 0)
+	}
+	d := onnx.NarrowType(to)
+	if d == array.Invalid {
 		return rounded(onnx.FromDataType(int32(to)), x)
 	}
-	if x.DType() != array.Float64 {
-		x = expr.To(array.Float32, x)
+	low, high := fourBits(d)
+	if x.DType().IsFloat() {
+		return expr.To(d, clamp(expr.Un(expr.Round, wide(x)), low, high))
 	}
-	return f.round(x, n.Int("saturate", 1) != 0)
+	x = expr.Bin(expr.And, expr.To(d, x), expr.F(d, 15))
+	if d == array.Uint8 {
+		return x
+	}
+	return expr.SubE(expr.Bin(expr.Xor, x, expr.F(d, 8)), expr.F(d, 8))
+}
+
+// fourBits returns the range of the 4-bit integers held in a type.
+func fourBits(d array.DType) (low, high float64) {
+	if d == array.Int8 {
+		return -8, 7
+	}
+	return 0, 15
 }
 
 // round rounds to the nearest number of the format, ties to even. A larger number becomes the largest if it saturates.
@@ -59,27 +79,31 @@ func (f float8Format) round(x expr.Expr, saturate bool) expr.Expr {
 	return expr.Sel(expr.Bin(expr.Lt, y, like(x, -f.largest)), like(x, -limit), y)
 }
 
-// Float8Of returns the TensorProto.DataType of a node's result if it is one of 8-bit floats, and 0 otherwise. It
-// returns an error if the node computes with 8-bit floats.
-func Float8Of(n *Node) (int64, error) {
-	if n.Op == Cast {
-		if to := n.Int("to", 0); float8Formats[to] != (float8Format{}) {
-			return to, nil
-		}
+// ToFloat8 reports whether a node casts to 8-bit floats. Its expression repeats the operand's a hundred times.
+func (n *Node) ToFloat8() bool { return n.Op == Cast && float8Formats[n.Int("to", 0)].largest > 0 }
+
+// NarrowOf returns onnx.Tensor.Narrow of a node's result. It returns an error if the node computes with 8-bit floats.
+func NarrowOf(n *Node) (int64, error) {
+	switch to := n.Int("to", 0); {
+	case n.Op == Cast && onnx.NarrowType(to) != array.Invalid:
+		return to, nil
+	case n.Op == Cast:
 		return 0, nil
+	case n.Op == "Constant" && n.Attrs["value"] != nil && n.Attrs["value"].Tensor != nil:
+		return n.Attrs["value"].Tensor.Narrow, nil
 	}
 	found := int64(0)
 	for _, v := range n.In {
-		if v.Float8 != 0 {
-			found = v.Float8
+		if v.Narrow != 0 {
+			found = v.Narrow
 		}
 	}
 	moves := slices.Contains([]Kind{Injective, Reshaping, Permute}, n.def.Kind) || n.Op == Copy || n.Op == Where
-	switch {
-	case found == 0, n.def.Kind == Known:
+	switch _, isFloat := float8Formats[found]; {
+	case found == 0, moves:
+		return found, nil
+	case n.def.Kind == Known, !isFloat:
 		return 0, nil
-	case !moves:
-		return 0, fmt.Errorf("computing with 8-bit floats is not supported: cast to float32 before")
 	}
-	return found, nil
+	return 0, fmt.Errorf("computing with 8-bit floats is not supported: cast to float32 before")
 }

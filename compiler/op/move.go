@@ -95,7 +95,7 @@ func concatAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 
 // ZeroPads returns the amounts of a Pad that adds zeros; ok is false for others, and if it crops.
 func ZeroPads(n *Node) (before, after []int64, ok bool) {
-	if !n.Is(Pad) || n.Text("mode", "constant") != "constant" {
+	if !n.Is(Pad) || n.Text("mode", "constant") != "constant" || n.Has(2) && n.In[2].Const == nil {
 		return nil, nil, false
 	}
 	value := n.Float("value", 0)
@@ -143,8 +143,8 @@ func inferPad(n *Node) (Type, error) {
 	if mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap" {
 		return Type{}, fmt.Errorf("mode %q is not supported", mode)
 	}
-	if n.Has(2) && (n.In[2].Const == nil || n.In[2].Const.Len() != 1) {
-		return Type{}, fmt.Errorf("input 2 (value) is not a constant scalar")
+	if n.Has(2) && array.Elements(n.In[2].Shape) != 1 {
+		return Type{}, fmt.Errorf("input 2 (value) is %v and no scalar", n.In[2].Type)
 	}
 	if n.Has(2) && n.In[2].DType != n.In[0].DType {
 		return Type{}, fmt.Errorf("input 2 is %v where input 0 is %v", n.In[2].DType, n.In[0].DType)
@@ -153,11 +153,17 @@ func inferPad(n *Node) (Type, error) {
 	shape := append([]int64{}, n.In[0].Shape...)
 	for k, e := range shape {
 		shape[k] = e + before[k] + after[k]
-		if mode == "reflect" && max(before[k], after[k]) >= max(e, 1) || e == 0 && shape[k] > 0 && mode != "constant" {
+		_, cropped := uncropped(e, before[k], after[k])
+		if mode == "reflect" && max(before[k], after[k]) >= max(e, 1) || cropped <= 0 && shape[k] > 0 && mode != "constant" {
 			return Type{}, fmt.Errorf("axis %d of extent %d is too short for its pads", k, e)
 		}
 	}
 	return Type{n.In[0].DType, shape}, nil
+}
+
+// uncropped returns the first index and the number of indices that negative pads leave on an axis.
+func uncropped(extent, before, after int64) (first, rest int64) {
+	return -min(before, 0), extent + min(before, 0) + min(after, 0)
 }
 
 func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
@@ -165,7 +171,7 @@ func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	mode := n.Text("mode", "constant")
 	fill := expr.F(n.Out.DType, n.Float("value", 0))
 	if n.Has(2) {
-		fill, _ = literal(Operand{Type: n.In[2].Type, Const: n.In[2].Const})
+		fill = in[2].At(zeros(len(in[2].Shape))...)
 	}
 	index := make([]expr.Expr, len(i))
 	var inside expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
@@ -179,7 +185,8 @@ func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		case mode == "edge":
 			index[k] = expr.MinE(expr.MaxE(p, expr.I(0)), expr.I(extent-1))
 		case mode == "wrap":
-			index[k] = expr.Bin(expr.FloorMod, p, expr.I(extent))
+			first, rest := uncropped(extent, before[k], after[k])
+			index[k] = expr.AddE(expr.Bin(expr.FloorMod, expr.SubE(p, expr.I(first)), expr.I(rest)), expr.I(first))
 		default: // reflect: |p| at the start, mirrored at the last element
 			p = expr.MaxE(p, expr.SubE(expr.I(0), p))
 			index[k] = expr.MinE(p, expr.SubE(expr.I(2*(extent-1)), p))

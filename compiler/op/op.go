@@ -44,8 +44,8 @@ type Value struct {
 	From *Dequantised
 	// Open describes an extent that depends on data, while the model is read; nil for others.
 	Open *Open
-	// Float8 is the TensorProto.DataType of a value of 8-bit floats, which is held as Float32; 0 for others.
-	Float8 int64
+	// Narrow is onnx.Tensor.Narrow of the value, while the model is read.
+	Narrow int64
 }
 
 // Present reports whether the operand was given.

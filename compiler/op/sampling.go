@@ -93,7 +93,7 @@ func placeOf[F float32 | float64](transformation string, o F, a resizedAxis) (F,
 	case "tf_half_pixel_for_nn":
 		return (o + 0.5) / scale, true
 	case "asymmetric":
-		return o / scale, true
+		return F(float64(o) / a.scale), true // the scale is not rounded
 	case "tf_crop_and_resize":
 		if a.out == 1 {
 			return (start + end) / 2 * (in - 1), true

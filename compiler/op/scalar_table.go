@@ -300,8 +300,8 @@ func whereTypes(n *Node) (array.DType, error) {
 func castType(n *Node) (array.DType, error) {
 	code := n.Int("to", 0)
 	d := onnx.FromDataType(int32(code))
-	if _, ok := float8Formats[code]; ok {
-		d = array.Float32
+	if d == array.Invalid {
+		d = onnx.NarrowType(code)
 	}
 	if d == array.Invalid {
 		return 0, fmt.Errorf("cast to element type %d is not supported", code)

@@ -85,7 +85,7 @@ func (s *site) Body(g *onnx.Graph, in []*op.Item) ([]*op.Item, error) {
 	b.Budget.Bytes(graph.EntryBytes * int64(len(g.Inputs)+len(g.Outputs)+len(g.Initializers)))
 	inner := newScope(s.scope.frame, s.scope, b.usedBy(g, g.Nodes, names))
 	for _, t := range g.Initializers {
-		inner.items[t.Name] = b.item(b.Constant(t.Name, t.Value))
+		inner.items[t.Name] = b.known(t)
 	}
 	for k, info := range g.Inputs {
 		inner.items[info.Name] = in[k]

@@ -58,7 +58,7 @@ func Build(m *onnx.Model, given Given, budget *op.Budget) (*graph.Graph, error) 
 	}
 	s := newScope(&frame{opsets: m.Opsets}, nil, b.usedBy(m.Graph, m.Graph.Nodes, outputs))
 	for _, t := range m.Graph.Initializers {
-		s.items[t.Name] = b.item(b.Constant(t.Name, t.Value))
+		s.items[t.Name] = b.known(t)
 	}
 	if err := b.addInputs(s, m.Graph.Inputs, given); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 			return fmt.Errorf("output %q is computed by no node", name)
 		case it.Tensor == nil:
 			return fmt.Errorf("output %q is not a tensor: make it one by ConcatFromSequence, SequenceAt or OptionalGetElement", name)
-		case it.Tensor.Float8 != 0:
+		case onnx.NarrowType(it.Tensor.Narrow) == array.Float32:
 			return fmt.Errorf("output %q is of 8-bit floats, which is not supported: cast it to float32", name)
 		}
 		v := b.values[it.Tensor]
@@ -184,6 +184,13 @@ func (b *builder) addCounts(counts []*op.Value) error {
 		b.Open[k].Count = at[count]
 	}
 	return nil
+}
+
+// known returns the item for a constant of the model.
+func (b *builder) known(t *onnx.Tensor) *op.Item {
+	v := b.Constant(t.Name, t.Value)
+	v.Narrow = t.Narrow
+	return b.item(v)
 }
 
 // item returns the item for a value of the graph.

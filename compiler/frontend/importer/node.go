@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -38,6 +39,9 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	d, err := operatorOf(node, n.Domain)
 	if err != nil {
 		return err
+	}
+	if list := op.LegacyList(&node); len(in) == 1 && list != nil && n.Domain == "" {
+		in = append(in, b.item(b.Constant(b.NextName(name), array.FromInt64(list, int64(len(list))))))
 	}
 	if isExpanded(d, node, in) {
 		return b.expand(s, d, node, in, n.Outputs)
@@ -134,7 +138,7 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	if err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
-	float8, err := op.Float8Of(made.Node)
+	narrow, err := op.NarrowOf(made.Node)
 	if err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
@@ -152,7 +156,7 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	} else {
 		b.Nodes = append(b.Nodes, made)
 	}
-	result.Open, result.Float8 = open, float8
+	result.Open, result.Narrow = open, narrow
 	if varying != (varies{}) {
 		b.varying[result] = varying
 	}

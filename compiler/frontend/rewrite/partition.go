@@ -210,7 +210,7 @@ func (p *partitioner) prologue(v *graph.Value, kernel *graph.Kernel) *graph.Kern
 	if f == nil || f.Tail().Result != v || len(f.Stored) != 1 || len(f.Nodes)+len(kernel.Nodes) > maxNodes {
 		return nil
 	}
-	if slices.ContainsFunc(f.Nodes, func(n *graph.Node) bool { return n.Def().Kind != op.ElementWise }) {
+	if slices.ContainsFunc(f.Nodes, func(n *graph.Node) bool { return n.Def().Kind != op.ElementWise || n.ToFloat8() }) {
 		return nil
 	}
 	return f

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -80,7 +81,7 @@ func (p *printer) vectorSelect(n *expr.Select) string {
 
 func (p *printer) broadcast(e expr.Expr) string {
 	t := p.unit.vector(e.DType(), p.lanes)
-	if n, ok := e.(*expr.Float); ok && n.Value == 0 {
+	if n, ok := e.(*expr.Float); ok && n.Value == 0 && !math.Signbit(n.Value) {
 		return "(" + t + "){0}"
 	}
 	return fmt.Sprintf("%s_splat(%s)", t, p.scalar(e))
