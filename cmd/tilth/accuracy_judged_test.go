@@ -23,7 +23,7 @@ func TestAccuracyErrorsNameARemedy(t *testing.T) {
 		"too large":         {values(1, 3), values(1, 2), 0.1, "use more accurate --numerics, or allow more"},
 		"not finite":        {values(1, nan), values(1, 2), 0, "use more accurate --numerics"},
 		"zeros":             {values(0, 0), values(0, 0), 0.1, ""},
-		"nothing to divide": {values(0, 1e-3), values(0, 0), 0, "name other inputs"},
+		"nothing to divide": {values(0, 1e-3), values(0, 0), 0, "choose other inputs"},
 	} {
 		k := &compileCommand{}
 		k.accuracy.max, k.accuracy.limited = c.max, func() bool { return c.max > 0 }

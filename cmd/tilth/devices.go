@@ -85,7 +85,7 @@ type calibrationRow struct {
 	Last      figuresRow  `json:"last"`
 	// Drift is the relative slowdown of the last calibration against the reference; 0 without one.
 	Drift float64 `json:"drift"`
-	// Temperatures to Throttling describe the machine at the last calibration.
+	// Temperatures and the fields down to Throttling date from the last calibration.
 	Temperatures []temperatureRow  `json:"temperatures,omitempty"`
 	Clocks       []clockRow        `json:"clocks,omitempty"`
 	Throttling   []throttlingRow   `json:"throttling,omitempty"`
