@@ -225,7 +225,7 @@ func TestSourceThatIsWrittenMeanwhileIsFound(t *testing.T) {
 		_, err := convert(t.Context(), t, from, to, func(a records.Stopped, b records.Target) (records.Stopped, records.Target) {
 			return &growing{Stopped: a}, b
 		})
-		refuses(t, err, records.ErrDiffers, "written meanwhile")
+		refuses(t, err, records.ErrDiffers, "the source changed")
 	})
 }
 
