@@ -19,9 +19,12 @@ const (
 	lastID  = 65500
 )
 
-// freeID returns an id that neither a user nor a group has.
+// freeID returns an id that neither a user nor a group has, starting with one that depends on this process: the kernel
+// counts processes per user, and the programs of another sandbox must not use up the limit of this one's.
 func freeID() (int, error) {
-	for id := firstID; id <= lastID; id++ {
+	const n = lastID - firstID + 1
+	for k := range n {
+		id := firstID + (os.Getpid()+k)%n
 		text := strconv.Itoa(id)
 		var noUser user.UnknownUserIdError
 		var noGroup user.UnknownGroupIdError
