@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -19,12 +20,11 @@ const (
 	lastID  = 65500
 )
 
-// freeID returns an id that neither a user nor a group has, starting with one that depends on this process: the kernel
-// counts processes per user, and the programs of another sandbox must not use up the limit of this one's.
+// freeID returns a random id that neither a user nor a group has. The kernel counts processes per user on the whole
+// machine, and the programs of another sandbox must not use up the limit of this one's.
 func freeID() (int, error) {
-	const n = lastID - firstID + 1
-	for k := range n {
-		id := firstID + (os.Getpid()+k)%n
+	for _, k := range rand.Perm(lastID - firstID + 1) {
+		id := firstID + k
 		text := strconv.Itoa(id)
 		var noUser user.UnknownUserIdError
 		var noGroup user.UnknownGroupIdError
