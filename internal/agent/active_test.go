@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
@@ -120,13 +121,8 @@ func TestEachTrackerProvesItsOwnName(t *testing.T) {
 // serving serves a tracker without data at a local port.
 func serving(t *testing.T, side *certs.Server) string {
 	t.Helper()
-	store, err := bolt.OpenMemory(bolt.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
 	tr, err := tracker.New(tracker.Config{
-		Store: store, ArtifactsDir: t.TempDir(), Security: tracker.Security{TLS: side},
+		Store: storetest.Memory(t, bolt.Options{}), ArtifactsDir: t.TempDir(), Security: tracker.Security{TLS: side},
 	})
 	if err != nil {
 		t.Fatal(err)

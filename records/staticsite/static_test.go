@@ -33,25 +33,10 @@ import (
 	"github.com/tilth-dev/tilth/records/storesync"
 )
 
-// openMemory returns an empty store.
-func openMemory(t *testing.T) records.Store {
-	t.Helper()
-	s, err := bolt.OpenMemory(bolt.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // newStore returns a store with two targets of four workloads each, and another workload with many records.
 func newStore(t *testing.T, many int64) records.Store {
 	t.Helper()
-	s := openMemory(t)
+	s := storetest.Memory(t, bolt.Options{})
 	w := &records.Write{}
 	for _, target := range []string{"cpu", "gpu"} {
 		for n, workload := range []string{"conv", "pool", "dense"} {
@@ -184,7 +169,7 @@ func TestExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %d records, want %d", name, len(got), len(want))
 		}
-		to := openMemory(t)
+		to := storetest.Memory(t, bolt.Options{})
 		for _, sent := range []uint64{all, 0} {
 			r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: to}, storesync.Options{})
 			if err != nil || r.Sent != sent || r.There != all-sent || len(r.Refused()) > 0 {
@@ -224,7 +209,7 @@ func TestOnlyTheLastChunkOfAGroupChanges(t *testing.T) {
 	s, dir := newStore(t, int64(many)), t.TempDir()
 	write(t, s, dir)
 	h, cache := newHost(t, dir, httptest.NewTLSServer), t.TempDir()
-	to := storesync.Store{Measurements: openMemory(t)}
+	to := storesync.Store{Measurements: storetest.Memory(t, bolt.Options{})}
 	for i, chunks := range []int{10, 1, 0} {
 		h.requests()
 		e, err := h.open(t, staticsite.ServerOptions{Cache: cache})
@@ -434,7 +419,7 @@ func TestRecordsOfAnExportAreValidated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: openMemory(t)}, storesync.Options{})
+		r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: storetest.Memory(t, bolt.Options{})}, storesync.Options{})
 		if (err != nil) != (c.refused == "" && c.want != "") || c.refused != "" && (len(r.Refused()) != 1 || r.Refused()[0].Reason != c.refused) {
 			t.Errorf("%s: a sync refused %v, %v", name, r.Refused(), err)
 		}

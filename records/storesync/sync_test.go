@@ -18,25 +18,10 @@ import (
 	"github.com/tilth-dev/tilth/records/storesync"
 )
 
-// openMemory returns an empty store.
-func openMemory(t *testing.T) records.Store {
-	t.Helper()
-	s, err := bolt.OpenMemory(bolt.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // newStore returns a store with a record for each second, alternating between three groups.
 func newStore(t *testing.T, seconds ...int64) records.Store {
 	t.Helper()
-	s := openMemory(t)
+	s := storetest.Memory(t, bolt.Options{})
 	for _, second := range seconds {
 		storetest.Add(t, s, numbered(second))
 	}
@@ -167,7 +152,7 @@ func TestInterruptedExchangeResumes(t *testing.T) {
 	for second := range int64(n) {
 		all = append(all, numbered(second))
 	}
-	source := openMemory(t)
+	source := storetest.Memory(t, bolt.Options{})
 	w := &records.Write{}
 	for _, r := range all {
 		w.AddRecord(r)
