@@ -23,7 +23,8 @@ type agent struct {
 	specBytes int64
 	truncated bool
 	joined    *timestamppb.Timestamp
-	// seen and heard are the time of the last call: by the wall clock, for display, and by Clock, for deadlines.
+	// seen and heard are the time of the last call. seen is wall-clock time, for display; heard is read from Clock and
+	// used for deadlines.
 	seen  time.Time
 	heard time.Time
 	// unheard is set for agents recovered at start-up until their first heartbeat.

@@ -129,7 +129,7 @@ func floorDiv(a, b int64) int64 {
 const (
 	// sectorBytes is the granularity of global memory transfers.
 	sectorBytes = 32
-	// banks is the number of shared memory banks, each of which serves a word of wordBytes per turn.
+	// banks is the number of shared memory banks, and wordBytes the width of each.
 	banks, wordBytes = 32, 4
 	// turnBytes is the size of the words served in one turn.
 	turnBytes = banks * wordBytes
