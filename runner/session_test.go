@@ -325,7 +325,7 @@ func TestFinalistThatGoesWrongInARaceIsToBlame(t *testing.T) {
 	for bad, want := range map[string]wanted{"endless_later": {"endless_later", timeout, "runs longer"}, "null_pointer_later": {"null_pointer_later", crash, "Segmentation fault"}} {
 		p := newBench(t, native(t)).plan(t, "good", "slow", bad)
 		// The budget lasts until the candidate goes wrong, even on a busy machine.
-		p.Limits.Candidate, p.Limits.Budget, p.Limits.Sample = 100*time.Millisecond, 250*time.Millisecond, time.Microsecond
+		p.Limits.Candidate, p.Limits.Budget, p.Limits.Sample = 500*time.Millisecond, 250*time.Millisecond, time.Microsecond
 		p.Limits.Samples = 10
 		p.Finalists, p.Kernels = true, []string{"good", bad, "slow"}
 		check(t, measureAll(t, p), []wanted{{"good", none, ""}, want, {"slow", none, ""}})

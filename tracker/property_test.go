@@ -97,7 +97,8 @@ func (c *chaos) start() {
 	c.metrics = prometheus.NewRegistry()
 	c.tr, err = tracker.New(tracker.Config{
 		Store: c.db, Registerer: c.metrics, ArtifactsDir: filepath.Join(c.dir, "artifacts"), MaxAttempts: 3,
-		Clock: func() time.Time { return time.Now().Add(c.ahead) },
+		LeaseTimeout: 24 * time.Hour, // agents that send no heartbeats keep their leases however far the clock advances
+		Clock:        func() time.Time { return time.Now().Add(c.ahead) },
 	})
 	c.must(err)
 }
