@@ -21,7 +21,7 @@ func indexChecks(g *graph.Graph) (checks []graph.IndexCheck, err error) {
 		operand, extents := op.IndexedAxes(n.Node)
 		for k, extent := range extents {
 			indices := n.Operands[operand]
-			all := view{int64(k), []axis{{array.Elements(indices.Shape) / int64(len(extents)), int64(len(extents))}}}
+			all := view{int64(k), []axis{{array.Elements(indices.Shape.Fixed()) / int64(len(extents)), int64(len(extents))}}}
 			c.extent, c.seen = extent, map[string]bool{}
 			if c.visit(indices, all); c.err != nil {
 				return nil, fmt.Errorf("node %q (%s): %w", n.Name, n.Op, c.err)
@@ -105,7 +105,7 @@ type indexChecker struct {
 // visit adds the checks of elements of a value.
 func (c *indexChecker) visit(v *graph.Value, elements view) {
 	n, key := v.Producer, fmt.Sprint(v.ID, elements)
-	if array.Elements(v.Shape) == 0 || v.DType == array.Float16 || v.DType == array.BFloat16 || c.seen[key] {
+	if array.Elements(v.Shape.Fixed()) == 0 || v.DType == array.Float16 || v.DType == array.BFloat16 || c.seen[key] {
 		return
 	}
 	c.seen[key] = true
@@ -116,7 +116,7 @@ func (c *indexChecker) visit(v *graph.Value, elements view) {
 	case n == nil:
 		c.Budget.Bytes(graph.EntryBytes)
 		last := slices.Max(append([]int{0}, c.Varying[v]...))
-		check := graph.IndexCheck{Input: v, First: elements.first, Extent: c.extent, Shape: append(slices.Clone(v.Shape[:last]), array.Elements(v.Shape[last:]))}
+		check := graph.IndexCheck{Input: v, First: elements.first, Extent: c.extent, Shape: append(slices.Clone(v.Shape.Fixed()[:last]), array.Elements(v.Shape.Fixed()[last:]))}
 		for _, a := range elements.along(check.Shape).axes {
 			check.Counts, check.Strides = append(check.Counts, a.count), append(check.Strides, a.stride)
 		}
@@ -151,11 +151,11 @@ func (c *indexChecker) move(n *graph.Node, elements view) {
 	for k, v := range n.In {
 		switch at := progression(v.Const); {
 		case at != nil && k == 1 && n.Is(op.Gather):
-			in[k] = l.Lazy(op.Type{DType: array.Int64, Shape: v.Shape}, op.RowMajor(len(v.Shape)), at)
+			in[k] = l.Lazy(op.Type{DType: array.Int64, Shape: v.Shape}, op.RowMajor(v.Shape.Rank()), at)
 		case v.Const != nil:
 			in[k] = l.Constant(k, v.Const)
 		case v.Present():
-			in[k] = l.Input(k, "in", v.Type, op.RowMajor(len(v.Shape)))
+			in[k] = l.Input(k, "in", v.Type, op.RowMajor(v.Shape.Rank()))
 		}
 	}
 	lower := n.Def().Lower
@@ -163,7 +163,7 @@ func (c *indexChecker) move(n *graph.Node, elements view) {
 		lower = op.Lower
 	}
 	if out, err := lower(l, n.Node, in); err == nil {
-		c.follow(n, l.Args, out.At(elements.index(n.Result.Shape)...), expr.Simplifier{})
+		c.follow(n, l.Args, out.At(elements.index(n.Result.Shape.Fixed())...), expr.Simplifier{})
 	}
 }
 
@@ -263,7 +263,7 @@ func alwaysRun(g *graph.Graph) (nodes []*graph.Node) {
 		}
 		nodes = append(nodes, n)
 		operands := n.Operands
-		if n.Is(op.Where) && array.Elements(operands[0].Shape) == 1 {
+		if n.Is(op.Where) && array.Elements(operands[0].Shape.Fixed()) == 1 {
 			operands = operands[:1]
 		}
 		for _, v := range operands {

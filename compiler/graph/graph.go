@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
@@ -54,7 +55,7 @@ const valueBytes, nodeBytes = 128, 256
 
 // NewValue returns a value without a producer.
 func (g *Graph) NewValue(name string, t op.Type) *Value {
-	g.Budget.Bytes(valueBytes + int64(len(name)) + 8*int64(len(t.Shape)))
+	g.Budget.Bytes(valueBytes + int64(len(name)) + 8*int64(t.Shape.Rank()))
 	g.nextID++
 	return &Value{ID: g.nextID, Name: name, Value: op.Value{Type: t}}
 }
@@ -64,7 +65,7 @@ func (g *Graph) NextName(node string) string { return fmt.Sprintf("%s.%d", node,
 
 // Constant returns a value of known elements.
 func (g *Graph) Constant(name string, a *array.Array) *Value {
-	v := g.NewValue(name, op.Type{DType: a.DType, Shape: a.Shape})
+	v := g.NewValue(name, op.Type{DType: a.DType, Shape: extent.Fixed(a.Shape...)})
 	v.Const = a
 	return v
 }

@@ -47,7 +47,7 @@ func (v *Value) label() string {
 }
 
 func (v *Value) typeText() string {
-	return fmt.Sprintf("%v[%s]", v.DType, join(v.Shape))
+	return fmt.Sprintf("%v[%s]", v.DType, join(v.Shape.Fixed()))
 }
 
 func join[T any](list []T) string {

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
 // twice returns a graph of two nodes, y = -(-x).
 func twice(t *testing.T) *Graph {
-	x := op.Type{DType: array.Float32, Shape: []int64{2}}
+	x := op.Type{DType: array.Float32, Shape: extent.Fixed(2)}
 	g := &Graph{}
 	v := g.NewValue("x", x)
 	g.Inputs = []*Value{v}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var argDefs = []Def{argDef("ArgMax", expr.Maximum), argDef("ArgMin", expr.Minimum)}
@@ -26,7 +27,7 @@ func argDef(name string, c expr.Combiner) Def {
 }
 
 func argAxis(n *Node) []bool {
-	set := make([]bool, len(n.In[0].Shape))
+	set := make([]bool, n.In[0].Shape.Rank())
 	if k := n.axis(n.Int("axis", 0), len(set)); n.err == nil {
 		set[k] = true
 	}
@@ -40,7 +41,7 @@ func inferArg(n *Node) (Type, error) {
 	set := argAxis(n)
 	n.Int("select_last_index", 0)
 	out := []int64{}
-	for k, e := range n.In[0].Shape {
+	for k, e := range n.In[0].Shape.Fixed() {
 		switch {
 		case !set[k]:
 			out = append(out, e)
@@ -50,7 +51,7 @@ func inferArg(n *Node) (Type, error) {
 			out = append(out, 1)
 		}
 	}
-	return Type{array.Int64, out}, nil
+	return Type{array.Int64, extent.Fixed(out...)}, nil
 }
 
 // lowerArg finds the extreme element, then its first (or last) position. NaN counts as the extreme.
@@ -59,7 +60,7 @@ func lowerArg(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	set := argAxis(n)
 	axis := axisList(set)[0]
 	best := l.reduceAxes("best", c, x, set, func(i, _ []expr.Expr) expr.Expr { return exact(x.At(i...)) })
-	choose, missed := expr.Minimum, x.Shape[axis]-1
+	choose, missed := expr.Minimum, x.Shape.Fixed()[axis]-1
 	if n.Int("select_last_index", 0) != 0 {
 		choose, missed = expr.Maximum, 0
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // FusedAttention is softmax attention as one operator. Models do not contain it; the graph compiler recognises its
@@ -23,15 +24,15 @@ var attentionDefs = []Def{{
 	Name: FusedAttention, Internal: true, Kind: Reduction, MinIn: 3, MaxIn: 4, Label: "attention", Infer: inferAttention,
 	Lower: lowerAttention, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
-		a, b := n.In[0].Shape, n.In[1].Shape
-		depth := float64(a[len(a)-1] + n.Out.Shape[len(a)-1])
+		a, b := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
+		depth := float64(a[len(a)-1] + n.Out.Shape.Fixed()[len(a)-1])
 		return 2 * float64(array.Elements(a[:len(a)-1])) * float64(b[len(b)-1]) * depth
 	},
-	Detail: func(n *Node) string { return "x " + times(n.In[1].Shape) },
+	Detail: func(n *Node) string { return "x " + times(n.In[1].Shape.Fixed()) },
 }}
 
 func inferAttention(n *Node) (Type, error) {
-	a, b, c := n.In[0].Shape, n.In[1].Shape, n.In[2].Shape
+	a, b, c := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed(), n.In[2].Shape.Fixed()
 	d, rank := n.In[0].DType, len(a)
 	if rank < 2 || len(b) != rank || len(c) != rank || !d.IsFloat() || n.In[1].DType != d || n.In[2].DType != d {
 		return Type{}, fmt.Errorf("operands %v, %v and %v are not matrices of one floating point type and rank", n.In[0].Type, n.In[1].Type, n.In[2].Type)
@@ -42,14 +43,14 @@ func inferAttention(n *Node) (Type, error) {
 	scores := append(append([]int64{}, a[:rank-1]...), b[rank-1])
 	if n.Has(3) {
 		m := n.In[3]
-		if s, err := Broadcast(scores, m.Shape); err != nil || !sameShape(s, scores) || m.DType != d && m.DType != array.Bool {
+		if s, err := Broadcast(scores, m.Shape.Fixed()); err != nil || !sameShape(s, scores) || m.DType != d && m.DType != array.Bool {
 			return Type{}, fmt.Errorf("mask %v does not fit scores %v", m.Type, scores)
 		}
 	}
 	n.Float("scale", 1)
 	n.Float("fill", 0)
 	n.Int(maskedAttribute, 0)
-	return Type{d, append(append([]int64{}, a[:rank-1]...), c[rank-1])}, nil
+	return Type{d, extent.Fixed(append(append([]int64{}, a[:rank-1]...), c[rank-1])...)}, nil
 }
 
 // sharedBy reports whether a shape has the extents of another one, or one in place of some.
@@ -62,24 +63,24 @@ func sharedBy(shape, whole []int64) bool {
 // the result, which is smaller than the scores. The operands b and c are stages, too, so that a schedule can choose
 // their layout.
 func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	rank := len(n.Out.Shape)
+	rank := n.Out.Shape.Rank()
 	a, b, c := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])
-	keys := l.Map("keys", b.Shape, RowMajor(rank), func(i []expr.Expr) expr.Expr { return wide(b.At(i...)) })
-	values := l.Map("values", c.Shape, RowMajor(rank), func(i []expr.Expr) expr.Expr { return wide(c.At(i...)) })
-	scores := append(append([]int64{}, a.Shape[:rank-1]...), b.Shape[rank-1])
+	keys := l.Map("keys", b.Shape.Fixed(), RowMajor(rank), func(i []expr.Expr) expr.Expr { return wide(b.At(i...)) })
+	values := l.Map("values", c.Shape.Fixed(), RowMajor(rank), func(i []expr.Expr) expr.Expr { return wide(c.At(i...)) })
+	scores := append(append([]int64{}, a.Shape.Fixed()[:rank-1]...), b.Shape.Fixed()[rank-1])
 	batch := func(i []expr.Expr, rest ...expr.Expr) []expr.Expr {
 		return append(append([]expr.Expr{}, i[:rank-2]...), rest...)
 	}
 	shared := func(i []expr.Expr, rest ...expr.Expr) []expr.Expr {
 		own := batch(i, rest...)
 		for k := range rank - 2 {
-			if b.Shape[k] == 1 && a.Shape[k] != 1 {
+			if b.Shape.Fixed()[k] == 1 && a.Shape.Fixed()[k] != 1 {
 				own[k] = expr.I(0)
 			}
 		}
 		return own
 	}
-	product := l.Reduce("scores", expr.Sum, scores, RowMajor(rank), a.Shape[rank-1:], func(i, r []expr.Expr) expr.Expr {
+	product := l.Reduce("scores", expr.Sum, scores, RowMajor(rank), a.Shape.Fixed()[rank-1:], func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(wide(a.At(batch(i, i[rank-2], r[0])...)), keys.At(shared(i, r[0], i[rank-1])...))
 	})
 	masked := l.Map("masked", scores, RowMajor(rank), maskedScore(l, n, in, product, scores))
@@ -95,7 +96,7 @@ func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return exp.At(row(i, r[0])...)
 	})
 	total := l.Map("total", kept, RowMajor(rank-1), func(i []expr.Expr) expr.Expr { return softmaxFactor(n, sum.At(i...)) })
-	mixed := l.Reduce("mixed", expr.Sum, n.Out.Shape, RowMajor(rank), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
+	mixed := l.Reduce("mixed", expr.Sum, n.Out.Shape.Fixed(), RowMajor(rank), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(exp.At(row(i, r[0])...), values.At(shared(i, r[0], i[rank-1])...))
 	})
 	return l.Lazy(n.Out, RowMajor(rank), func(i []expr.Expr) expr.Expr {

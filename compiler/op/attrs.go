@@ -105,7 +105,7 @@ func (n *Node) Has(k int) bool { return k < len(n.In) && n.In[k].Present() }
 
 // IsChoice reports whether the result is one of two operands, selected by a single computed bool.
 func (n *Node) IsChoice() bool {
-	return n.Is(Where) && array.Elements(n.In[0].Shape) == 1 && n.In[0].Const == nil
+	return n.Is(Where) && array.Elements(n.In[0].Shape.Fixed()) == 1 && n.In[0].Const == nil
 }
 
 // KnownInts returns operand k, which must be known, as a list of integers; what names it in errors.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // BlockMatMul is a product of one or more matrices with block-quantised weights; models do not contain it. Operand 0
@@ -19,33 +20,33 @@ var blockMatMulDefs = []Def{{
 }}
 
 func blockMatMulDetail(n *Node) string {
-	return fmt.Sprintf("x %s in %d bits by %d", times([]int64{depthOf(n), n.In[2].Shape[1]}), n.Int("bits", 8), n.Int("block_size", 1))
+	return fmt.Sprintf("x %s in %d bits by %d", times([]int64{depthOf(n), n.In[2].Shape.Fixed()[1]}), n.Int("bits", 8), n.Int("block_size", 1))
 }
 
 // depthOf returns the extent of a product's sum.
-func depthOf(n *Node) int64 { return n.In[0].Shape[len(n.In[0].Shape)-1] }
+func depthOf(n *Node) int64 { return n.In[0].Shape.Fixed()[n.In[0].Shape.Rank()-1] }
 
 func inferBlockMatMul(n *Node) (Type, error) {
 	x, codes, scale := n.In[0], n.In[1], n.In[2]
 	bits, block := n.Int("bits", 8), n.Int("block_size", 0)
-	if len(x.Shape) == 0 || len(codes.Shape) != 2 || len(scale.Shape) != 2 || bits != 4 && bits != 8 || block < 1 {
+	if x.Shape.Rank() == 0 || codes.Shape.Rank() != 2 || scale.Shape.Rank() != 2 || bits != 4 && bits != 8 || block < 1 {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
 	}
 	known := codes.DType == array.Uint8 || codes.DType == array.Int8 && bits == 8
 	if d := x.DType; d == array.Float64 || !d.IsFloat() || !scale.DType.IsFloat() || !known {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v have unsupported types", x.Type, codes.Type, scale.Type)
 	}
-	depth, columns := depthOf(n), scale.Shape[1]
+	depth, columns := depthOf(n), scale.Shape.Fixed()[1]
 	rows := (depth*bits + 7) / 8
-	if !sameShape(codes.Shape, []int64{rows, columns}) || scale.Shape[0] != (depth+block-1)/block {
+	if !sameShape(codes.Shape.Fixed(), []int64{rows, columns}) || scale.Shape.Fixed()[0] != (depth+block-1)/block {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
 	}
-	if n.Has(3) && array.Elements(n.In[3].Shape) != 1 && !sameShape(n.In[3].Shape, scale.Shape) {
+	if n.Has(3) && array.Elements(n.In[3].Shape.Fixed()) != 1 && !sameShape(n.In[3].Shape.Fixed(), scale.Shape.Fixed()) {
 		return Type{}, fmt.Errorf("zero points %v do not fit scales %v", n.In[3].Type, scale.Type)
 	}
-	shape := append([]int64{}, x.Shape...)
+	shape := append([]int64{}, x.Shape.Fixed()...)
 	shape[len(shape)-1] = columns
-	return Type{x.DType, shape}, nil
+	return Type{x.DType, extent.Fixed(shape...)}, nil
 }
 
 // PairsOfRows packs two neighbouring rows of codes into each byte, the first in the low half, as a 4-bit
@@ -69,16 +70,16 @@ func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	block := expr.I(min(n.Int("block_size", 1), depthOf(n)))
 	zero := func(_, _ expr.Expr) expr.Expr { return nil }
 	switch {
-	case n.Has(3) && array.Elements(n.In[3].Shape) == 1:
+	case n.Has(3) && array.Elements(n.In[3].Shape.Fixed()) == 1:
 		z := l.Readable(in[3])
-		value := expr.To(f, z.At(zeros(len(z.Shape))...))
+		value := expr.To(f, z.At(zeros(z.Shape.Rank())...))
 		zero = func(_, _ expr.Expr) expr.Expr { return value }
 	case n.Has(3):
 		z := l.matrix(in[3])
 		zero = func(b, column expr.Expr) expr.Expr { return expr.To(f, z.At(b, column)) }
 	}
-	rank := len(n.Out.Shape)
-	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape, RowMajor(rank), []int64{depthOf(n)}, func(i, r []expr.Expr) expr.Expr {
+	rank := n.Out.Shape.Rank()
+	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape.Fixed(), RowMajor(rank), []int64{depthOf(n)}, func(i, r []expr.Expr) expr.Expr {
 		k, column := r[0], i[rank-1]
 		var code expr.Expr
 		if n.Int("bits", 8) == 4 {

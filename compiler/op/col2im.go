@@ -6,13 +6,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var col2ImDefs = []Def{
 	{
 		Name: "Col2Im", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "col2im", Infer: inferCol2Im, Lower: lowerCol2Im, Layout: rowMajorResult,
 		Work: func(n *Node) float64 {
-			return float64(array.Elements(n.Out.Shape)) * float64(array.Elements(n.KnownInts(2, "block_shape")))
+			return float64(array.Elements(n.Out.Shape.Fixed())) * float64(array.Elements(n.KnownInts(2, "block_shape")))
 		},
 	},
 	moveDef("CenterCropPad", 2, 2, inferCenterCropPad, centerCropPadAt),
@@ -37,11 +38,11 @@ func inferCol2Im(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	x, block := n.In[0].Shape, array.Elements(win.kernel)
+	x, block := n.In[0].Shape.Fixed(), array.Elements(win.kernel)
 	if d := n.In[0].DType; d == array.Bool || len(x) != 3 || len(win.in) == 0 || x[1]%block != 0 || x[2] != array.Elements(win.out) {
 		return Type{}, fmt.Errorf("input %v does not fit blocks %v at %v positions", n.In[0].Type, win.kernel, win.out)
 	}
-	return Type{n.In[0].DType, append([]int64{x[0], x[1] / block}, win.in...)}, nil
+	return Type{n.In[0].DType, extent.Fixed(append([]int64{x[0], x[1] / block}, win.in...)...)}, nil
 }
 
 // lowerCol2Im finds, for each element of the image and each element of a block, the position that contributes it.
@@ -53,7 +54,7 @@ func lowerCol2Im(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	block := array.Elements(win.kernel)
 	zero := expr.Zero(wideType(x.DType))
-	acc := l.Reduce("col2im", expr.Sum, n.Out.Shape, RowMajor(len(n.Out.Shape)), win.kernel, func(i, r []expr.Expr) expr.Expr {
+	acc := l.Reduce("col2im", expr.Sum, n.Out.Shape.Fixed(), RowMajor(n.Out.Shape.Rank()), win.kernel, func(i, r []expr.Expr) expr.Expr {
 		var inside expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
 		row, column := expr.I(0), expr.I(0)
 		for k := range win.in {
@@ -74,7 +75,7 @@ func lowerCol2Im(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 // centred returns the offset of the operand in the result for each axis: negative where it is cropped.
 func centred(n *Node) (shift, shape []int64) {
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	shift, shape = make([]int64, len(x)), slices.Clone(x)
 	want := n.KnownInts(1, "shape")
 	axes := RowMajor(len(x))
@@ -108,14 +109,14 @@ func centred(n *Node) (shift, shape []int64) {
 
 func inferCenterCropPad(n *Node) (Type, error) {
 	_, shape := centred(n)
-	return Type{n.In[0].DType, shape}, n.err
+	return Type{n.In[0].DType, extent.Fixed(shape...)}, n.err
 }
 
 func centerCropPadAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	shift, shape := centred(n)
 	var inside expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
 	index := make([]expr.Expr, len(i))
-	for k, e := range n.In[0].Shape {
+	for k, e := range n.In[0].Shape.Fixed() {
 		index[k] = expr.SubE(i[k], expr.I(shift[k]))
 		if shape[k] > e {
 			inside = expr.Bin(expr.And, inside, expr.InRange(index[k], 0, e))

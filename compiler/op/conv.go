@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 const trueType = array.Bool
@@ -16,10 +17,10 @@ var convDefs = []Def{{
 	Traits: Traits{Product: convProduct, ZeroPads: true, Tiled: true},
 }}
 
-func channelsLastResult(n *Node, _ [][]int) []int { return ChannelsLast(len(n.Out.Shape)) }
+func channelsLastResult(n *Node, _ [][]int) []int { return ChannelsLast(n.Out.Shape.Rank()) }
 
 func convWindow(n *Node) (window, error) {
-	return newWindow(n, n.In[0].Shape[2:], n.Ints("kernel_shape", n.In[1].Shape[2:]))
+	return newWindow(n, n.In[0].Shape.Fixed()[2:], n.Ints("kernel_shape", n.In[1].Shape.Fixed()[2:]))
 }
 
 func inferConv(n *Node) (Type, error) {
@@ -27,7 +28,7 @@ func inferConv(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	if w := n.In[1].Shape; n.Has(2) && (len(w) == 0 || !sameShape(n.In[2].Shape, w[:1])) {
+	if w := n.In[1].Shape.Fixed(); n.Has(2) && (len(w) == 0 || !sameShape(n.In[2].Shape.Fixed(), w[:1])) {
 		return Type{}, fmt.Errorf("bias %v does not fit weights %v", n.In[2].Shape, w)
 	}
 	return inferWindows(n, d)
@@ -35,7 +36,7 @@ func inferConv(n *Node) (Type, error) {
 
 // inferWindows returns the type of a convolution that sums in type d.
 func inferWindows(n *Node, d array.DType) (Type, error) {
-	x, w := n.In[0].Shape, n.In[1].Shape
+	x, w := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
 	if len(x) < 3 || len(w) != len(x) {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
 	}
@@ -50,7 +51,7 @@ func inferWindows(n *Node, d array.DType) (Type, error) {
 	if !sameShape(win.kernel, w[2:]) {
 		return Type{}, fmt.Errorf("kernel_shape %v does not fit weights %v", win.kernel, w)
 	}
-	return Type{d, append([]int64{x[0], w[0]}, win.out...)}, nil
+	return Type{d, extent.Fixed(append([]int64{x[0], w[0]}, win.out...)...)}, nil
 }
 
 // weightLayout returns the order KH, KW, IC/g, OC; without the input channels for a depthwise convolution.
@@ -64,7 +65,7 @@ func weightLayout(rank int, depthwise bool) []int {
 
 func isDepthwise(n *Node) bool {
 	g := n.Int("group", 1)
-	return g > 1 && g == n.In[0].Shape[1] && g == n.In[1].Shape[0]
+	return g > 1 && g == n.In[0].Shape.Fixed()[1] && g == n.In[1].Shape.Fixed()[0]
 }
 
 // lowerConv computes out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] *
@@ -83,15 +84,15 @@ func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, 
 	if err != nil {
 		return Operand{}, err
 	}
-	rank := len(x.Shape)
+	rank := x.Shape.Rank()
 	x = win.pad(l, x, fill)
 	depthwise := isDepthwise(n)
 	w = l.Arrange(w, weightLayout(rank, depthwise))
 	extents := append([]int64{}, win.kernel...)
 	if !depthwise {
-		extents = append(extents, n.In[1].Shape[1])
+		extents = append(extents, n.In[1].Shape.Fixed()[1])
 	}
-	return l.Reduce("conv", expr.Sum, n.Out.Shape, ChannelsLast(rank), extents, func(i, r []expr.Expr) expr.Expr {
+	return l.Reduce("conv", expr.Sum, n.Out.Shape.Fixed(), ChannelsLast(rank), extents, func(i, r []expr.Expr) expr.Expr {
 		xi, wi := make([]expr.Expr, rank), make([]expr.Expr, rank)
 		xi[0], wi[0] = i[0], i[1]
 		xi[1], wi[1] = i[1], expr.I(0)
@@ -107,7 +108,7 @@ func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, 
 
 // groupChannel returns the input channel for channel c of the group of output channel oc.
 func groupChannel(n *Node, oc, c expr.Expr) expr.Expr {
-	groups, w := n.Int("group", 1), n.In[1].Shape
+	groups, w := n.Int("group", 1), n.In[1].Shape.Fixed()
 	if groups == 1 {
 		return c
 	}
@@ -135,7 +136,7 @@ func addBias(l *Lowering, n *Node, acc Operand, in []Operand, k int) Operand {
 }
 
 func convWork(n *Node) float64 {
-	return 2 * float64(array.Elements(n.Out.Shape)) * float64(array.Elements(n.In[1].Shape[1:]))
+	return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(array.Elements(n.In[1].Shape.Fixed()[1:]))
 }
 
 func convDetail(n *Node) string {

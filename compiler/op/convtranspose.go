@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var convTransposeDefs = []Def{{
@@ -86,7 +87,7 @@ func inferConvTranspose(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	x, w := n.In[0].Shape, n.In[1].Shape
+	x, w := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
 	if len(x) < 3 || len(w) != len(x) {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
 	}
@@ -94,7 +95,7 @@ func inferConvTranspose(n *Node) (Type, error) {
 	if groups < 1 || x[1]%groups != 0 || w[0] != x[1] {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
 	}
-	if n.Has(2) && !sameShape(n.In[2].Shape, []int64{w[1] * groups}) {
+	if n.Has(2) && !sameShape(n.In[2].Shape.Fixed(), []int64{w[1] * groups}) {
 		return Type{}, fmt.Errorf("bias %v does not fit %d channels", n.In[2].Shape, w[1]*groups)
 	}
 	win, err := transposedWindow(n, x, w)
@@ -104,16 +105,16 @@ func inferConvTranspose(n *Node) (Type, error) {
 	if _, err := newPhases(win, groups, w); err != nil {
 		return Type{}, err
 	}
-	return Type{d, append([]int64{x[0], w[1] * groups}, win.in...)}, nil
+	return Type{d, extent.Fixed(append([]int64{x[0], w[1] * groups}, win.in...)...)}, nil
 }
 
 // lowerConvTranspose orders the weights by phase, at compile time if they are known, and computes the phases.
 func lowerConvTranspose(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape)
+	win, err := transposedWindow(n, n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed())
 	if err != nil {
 		return Operand{}, err
 	}
-	p, err := newPhases(win, n.Int("group", 1), n.In[1].Shape)
+	p, err := newPhases(win, n.Int("group", 1), n.In[1].Shape.Fixed())
 	if err != nil {
 		return Operand{}, err
 	}
@@ -125,11 +126,11 @@ func lowerConvTranspose(l *Lowering, n *Node, in []Operand) (Operand, error) {
 }
 
 func convTransposeWork(n *Node) float64 {
-	return 2 * float64(array.Elements(n.In[0].Shape)) * float64(array.Elements(n.In[1].Shape[1:]))
+	return 2 * float64(array.Elements(n.In[0].Shape.Fixed())) * float64(array.Elements(n.In[1].Shape.Fixed()[1:]))
 }
 
 func convTransposeDetail(n *Node) string {
-	text := windowDetail(transposedWindow(n, n.In[0].Shape, n.In[1].Shape))
+	text := windowDetail(transposedWindow(n, n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()))
 	if g := n.Int("group", 1); g > 1 {
 		text += fmt.Sprintf(" g%d", g)
 	}

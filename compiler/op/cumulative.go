@@ -19,7 +19,7 @@ func cumulativeDef(name string, c expr.Combiner) Def {
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerCumulative(l, n, in[0], c), nil },
 		Work: func(n *Node) float64 {
 			work := firstOperandWork(n)
-			for d, extent := int64(1), n.In[0].Shape[scanAxis(n)]; d < extent; d *= scanRadix {
+			for d, extent := int64(1), n.In[0].Shape.Fixed()[scanAxis(n)]; d < extent; d *= scanRadix {
 				work += scanRadix * firstOperandWork(n)
 			}
 			return work
@@ -34,7 +34,7 @@ func scanAxis(n *Node) int {
 		n.fail("axis %v is not one axis", list)
 		return 0
 	}
-	return n.axis(list[0], len(n.In[0].Shape))
+	return n.axis(list[0], n.In[0].Shape.Rank())
 }
 
 // scanRadix is the number of partial results that each step of a scan combines. The work for n elements is n times
@@ -47,7 +47,7 @@ const scanRadix = 8
 func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	x = l.Readable(x)
 	axis := scanAxis(n)
-	extent := x.Shape[axis]
+	extent := x.Shape.Fixed()[axis]
 	reverse, exclusive := n.Int("reverse", 0) != 0, n.Int("exclusive", 0) != 0
 	identity := c.Identity(wideType(x.DType))
 	mirrored := func(i []expr.Expr) []expr.Expr {
@@ -66,7 +66,7 @@ func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 		j[axis] = expr.SubE(i[axis], expr.I(1))
 		return expr.Sel(expr.Bin(expr.Lt, expr.I(0), i[axis]), wide(x.At(mirrored(j)...)), identity)
 	}
-	term = l.scan(c, x.Shape, x.Layout, axis, term)
+	term = l.scan(c, x.Shape.Fixed(), x.Layout, axis, term)
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, term(mirrored(i))) })
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // The result shapes of the operators below depend on the elements of an operand, which therefore must be constant.
@@ -58,17 +59,17 @@ func inferCompress(n *Node) (Type, error) {
 	}
 	count := int64(len(selected))
 	if n.Attrs["axis"] == nil {
-		return Type{n.In[0].DType, []int64{count}}, nil
+		return Type{n.In[0].DType, extent.Fixed(count)}, nil
 	}
-	shape := slices.Clone(n.In[0].Shape)
+	shape := slices.Clone(n.In[0].Shape.Fixed())
 	shape[n.axis(n.Int("axis", 0), len(shape))] = count
-	return Type{n.In[0].DType, shape}, nil
+	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
 }
 
 // compressed returns the positions that the condition, operand 1, selects on the axis, or in the flattened operand.
 func compressed(n *Node) []int64 {
 	condition := n.known(1)
-	shape := n.In[0].Shape
+	shape := n.In[0].Shape.Fixed()
 	extent := array.Elements(shape)
 	if n.Attrs["axis"] != nil {
 		if axis := n.axis(n.Int("axis", 0), len(shape)); n.err == nil {
@@ -95,9 +96,9 @@ func compressed(n *Node) []int64 {
 func lowerCompress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, selected := l.Readable(in[0]), compressed(n)
 	positions := l.Made(l.budget.ints(selected, int64(len(selected))))
-	return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {
+	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
 		if n.Attrs["axis"] == nil {
-			return x.At(unflatten(positions.At(i[0]), x.Shape)...)
+			return x.At(unflatten(positions.At(i[0]), x.Shape.Fixed())...)
 		}
 		index := slices.Clone(i)
 		axis := n.axis(n.Int("axis", 0), len(i))

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var detDefs = []Def{{
 	Name: "Det", Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "det", Infer: inferDet, Lower: lowerDet, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
-		x := n.In[0].Shape
+		x := n.In[0].Shape.Fixed()
 		return 2 * firstOperandWork(n) * float64(x[len(x)-1])
 	},
 }}
@@ -18,22 +19,22 @@ var detDefs = []Def{{
 const maxDet = 16
 
 func inferDet(n *Node) (Type, error) {
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	if len(x) < 2 || !n.In[0].DType.IsFloat() || x[len(x)-1] != x[len(x)-2] {
 		return Type{}, fmt.Errorf("input %v is not a square matrix of floating point type", n.In[0].Type)
 	}
 	if size := x[len(x)-1]; size < 1 || size > maxDet {
 		return Type{}, fmt.Errorf("determinants of %d by %d are not supported: 1 to %d are", size, size, maxDet)
 	}
-	return Type{n.In[0].DType, x[:len(x)-2]}, nil
+	return Type{n.In[0].DType, extent.Fixed(x[:len(x)-2]...)}, nil
 }
 
 // lowerDet is Gaussian elimination with partial pivoting: for each column, the largest element below is exchanged
 // to the diagonal, which changes the sign.
 func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
-	rank := len(x.Shape)
-	size, batch := x.Shape[rank-1], x.Shape[:rank-2]
+	rank := x.Shape.Rank()
+	size, batch := x.Shape.Fixed()[rank-1], x.Shape.Fixed()[:rank-2]
 
 	element := func(i []expr.Expr, row, column expr.Expr) []expr.Expr {
 		return append(append([]expr.Expr{}, i[:rank-2]...), row, column)
@@ -68,7 +69,7 @@ func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		if k == size-1 {
 			break
 		}
-		eliminated := l.Map("eliminated", x.Shape, RowMajor(rank), func(i []expr.Expr) expr.Expr {
+		eliminated := l.Map("eliminated", x.Shape.Fixed(), RowMajor(rank), func(i []expr.Expr) expr.Expr {
 			d := swapped(element(i, column, column))
 			ratio := expr.DivE(swapped(element(i, i[rank-2], column)), d)
 			ratio = expr.Sel(expr.Bin(expr.Eq, d, like(d, 0)), like(d, 0), ratio) // a column of zeros

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // Discrete Fourier transforms are products with a constant matrix of cosines and sines, whose real and imaginary parts
@@ -21,7 +22,7 @@ var dftDefs = []Def{
 			if err != nil {
 				return 0
 			}
-			return 2 * float64(array.Elements(n.Out.Shape)) * float64(t.read*t.parts)
+			return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(t.read*t.parts)
 		},
 	},
 	{
@@ -31,7 +32,7 @@ var dftDefs = []Def{
 			if err != nil {
 				return 0
 			}
-			return 2 * float64(array.Elements(n.Out.Shape)) * float64(t.length*t.parts)
+			return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(t.length*t.parts)
 		},
 	},
 }
@@ -49,7 +50,7 @@ type transform struct {
 }
 
 func newDFT(n *Node) (*transform, error) {
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	if len(x) < 2 || !n.In[0].DType.IsFloat() || x[len(x)-1] != 1 && x[len(x)-1] != 2 {
 		return nil, fmt.Errorf("input %v has no last axis with real, or real and imaginary, parts", n.In[0].Type)
 	}
@@ -93,9 +94,9 @@ func inferDFT(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	shape := slices.Clone(n.In[0].Shape)
+	shape := slices.Clone(n.In[0].Shape.Fixed())
 	shape[t.axis], shape[len(shape)-1] = t.bins, 2
-	return Type{n.In[0].DType, shape}, nil
+	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
 }
 
 // matrix returns the contribution of part p of element j to part q of bin k, at [j, p, k, q].
@@ -131,7 +132,7 @@ func lowerDFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.matrix(in[0])
 	d := wideType(x.DType)
 	m := l.Made(t.matrix(l.budget, d, t.read))
-	shape := n.Out.Shape
+	shape := n.Out.Shape.Fixed()
 	last := len(shape) - 1
 	acc := l.Reduce("dft", expr.Sum, shape, RowMajor(len(shape)), []int64{t.read, t.parts}, func(i, r []expr.Expr) expr.Expr {
 		j := slices.Clone(i)
@@ -148,7 +149,7 @@ type frames struct {
 }
 
 func newSTFT(n *Node) (*frames, error) {
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	if !n.In[0].DType.IsFloat() || len(x) != 3 && len(x) != 2 || len(x) == 3 && x[2] != 1 && x[2] != 2 {
 		return nil, fmt.Errorf("signal %v is not batch, length and parts", n.In[0].Type)
 	}
@@ -162,7 +163,7 @@ func newSTFT(n *Node) (*frames, error) {
 	case n.Has(3):
 		length = n.KnownInts(3, "frame_length")
 	case n.Has(2):
-		length = n.In[2].Shape
+		length = n.In[2].Shape.Fixed()
 	}
 	if n.err != nil {
 		return nil, n.err
@@ -170,7 +171,7 @@ func newSTFT(n *Node) (*frames, error) {
 	if len(step) != 1 || len(length) != 1 || step[0] < 1 || length[0] < 1 || length[0] > maxTransform || length[0] > x[1] {
 		return nil, fmt.Errorf("frames of length %v, %v apart, do not fit a signal of %d, or are longer than %d", length, step, x[1], maxTransform)
 	}
-	if n.Has(2) && (!sameShape(n.In[2].Shape, length) || n.In[2].DType != n.In[0].DType) {
+	if n.Has(2) && (!sameShape(n.In[2].Shape.Fixed(), length) || n.In[2].DType != n.In[0].DType) {
 		return nil, fmt.Errorf("window %v does not fit frames of length %d", n.In[2].Type, length[0])
 	}
 	t.length, t.step = length[0], step[0]
@@ -187,7 +188,7 @@ func inferSTFT(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{n.In[0].DType, []int64{n.In[0].Shape[0], t.count, t.bins, 2}}, nil
+	return Type{n.In[0].DType, extent.Fixed(n.In[0].Shape.Fixed()[0], t.count, t.bins, 2)}, nil
 }
 
 // lowerSTFT multiplies the matrix by the window, at compile time if that is known.
@@ -200,16 +201,16 @@ func lowerSTFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	m := l.Made(t.matrix(l.budget, wideType(x.DType), t.length))
 	if n.Has(2) {
 		window := l.matrix(in[2])
-		weighed := l.Map("window", m.Shape, RowMajor(4), func(i []expr.Expr) expr.Expr {
+		weighed := l.Map("window", m.Shape.Fixed(), RowMajor(4), func(i []expr.Expr) expr.Expr {
 			return expr.MulE(m.At(i...), wide(window.At(i[0])))
 		})
 		if m, err = l.settle(weighed); err != nil {
 			return Operand{}, err
 		}
 	}
-	acc := l.Reduce("stft", expr.Sum, n.Out.Shape, RowMajor(4), []int64{t.length, t.parts}, func(i, r []expr.Expr) expr.Expr {
+	acc := l.Reduce("stft", expr.Sum, n.Out.Shape.Fixed(), RowMajor(4), []int64{t.length, t.parts}, func(i, r []expr.Expr) expr.Expr {
 		j := []expr.Expr{i[0], expr.AddE(expr.MulE(i[1], expr.I(t.step)), r[0]), r[1]}
-		return expr.MulE(wide(x.At(j[:len(x.Shape)]...)), m.At(r[0], r[1], i[2], i[3]))
+		return expr.MulE(wide(x.At(j[:x.Shape.Rank()]...)), m.At(r[0], r[1], i[2], i[3]))
 	})
 	return narrow(l, n, acc), nil
 }

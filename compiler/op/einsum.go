@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var einsumDefs = []Def{{
@@ -33,7 +34,7 @@ func parseSubscripts(n *Node) (*subscripts, error) {
 	s := &subscripts{extent: map[rune]int64{}}
 	widest := 0
 	for k, term := range terms {
-		shape := n.In[k].Shape
+		shape := n.In[k].Shape.Fixed()
 		labels, dots, err := expandLabels(term, len(shape), -1)
 		if err != nil {
 			return nil, fmt.Errorf("equation %q, operand %d of shape %v: %w", text, k, shape, err)
@@ -142,7 +143,7 @@ func inferEinsum(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{d, s.shape(s.result)}, nil
+	return Type{d, extent.Fixed(s.shape(s.result)...)}, nil
 }
 
 // labelled is an operand, or a product of some, with axis labels.
@@ -210,7 +211,7 @@ func (s *subscripts) contract(l *Lowering, labels []rune, factors ...labelled) l
 			at := make([]expr.Expr, len(f.labels))
 			for k, label := range f.labels {
 				at[k] = index[label]
-				if f.Shape[k] == 1 && s.extent[label] != 1 {
+				if f.Shape.Fixed()[k] == 1 && s.extent[label] != 1 {
 					at[k] = expr.I(0)
 				}
 			}

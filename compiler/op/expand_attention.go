@@ -27,14 +27,14 @@ func (e *expansion) attention() []*Item {
 	if e.failed() {
 		return nil
 	}
-	rank := len(q.Shape)
+	rank := q.Shape.Rank()
 	q, k, v = e.heads(q, "q_num_heads"), e.heads(k, "kv_num_heads"), e.heads(v, "kv_num_heads")
 	k, v = e.withPast(4, k), e.withPast(5, v)
 	if e.failed() || !e.headsFit(q, k, v) {
 		return nil
 	}
 	qs, ks, vs := q, k, v
-	if q.Shape[1] != k.Shape[1] {
+	if q.Shape.Fixed()[1] != k.Shape.Fixed()[1] {
 		qs, ks, vs = e.grouped(q, k), e.grouped(k, k), e.grouped(v, k)
 	}
 	scores := e.scores(qs, ks)
@@ -57,28 +57,28 @@ func (e *expansion) attention() []*Item {
 	if e.failed() {
 		return nil
 	}
-	if len(qs.Shape) > 4 {
-		y = e.reshape(y, q.Shape[0], q.Shape[1], q.Shape[2], v.Shape[3])
-		shown = e.reshape(shown, q.Shape[0], q.Shape[1], q.Shape[2], k.Shape[2])
+	if qs.Shape.Rank() > 4 {
+		y = e.reshape(y, q.Shape.Fixed()[0], q.Shape.Fixed()[1], q.Shape.Fixed()[2], v.Shape.Fixed()[3])
+		shown = e.reshape(shown, q.Shape.Fixed()[0], q.Shape.Fixed()[1], q.Shape.Fixed()[2], k.Shape.Fixed()[2])
 	}
 	if rank == 3 {
 		y = e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, y)
-		y = e.reshape(y, q.Shape[0], q.Shape[2], q.Shape[1]*v.Shape[3])
+		y = e.reshape(y, q.Shape.Fixed()[0], q.Shape.Fixed()[2], q.Shape.Fixed()[1]*v.Shape.Fixed()[3])
 	}
 	return []*Item{tensorItem(y), tensorItem(k), tensorItem(v), tensorItem(shown)}
 }
 
 // heads returns an operand as [batch, heads, positions, size]; with rank 3 it is [batch, positions, heads*size].
 func (e *expansion) heads(v *Value, attribute string) *Value {
-	if e.failed() || len(v.Shape) == 4 {
+	if e.failed() || v.Shape.Rank() == 4 {
 		return v
 	}
 	heads := e.node.Int(attribute, 0)
-	if len(v.Shape) != 3 || heads < 1 || v.Shape[2]%heads != 0 {
+	if v.Shape.Rank() != 3 || heads < 1 || v.Shape.Fixed()[2]%heads != 0 {
 		e.fail("operand %v does not have %d heads (%s)", v.Type, heads, attribute)
 		return nil
 	}
-	v = e.reshape(v, v.Shape[0], v.Shape[1], heads, v.Shape[2]/heads)
+	v = e.reshape(v, v.Shape.Fixed()[0], v.Shape.Fixed()[1], heads, v.Shape.Fixed()[2]/heads)
 	return e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, v)
 }
 
@@ -92,7 +92,7 @@ func (e *expansion) withPast(k int, v *Value) *Value {
 }
 
 func (e *expansion) headsFit(q, k, v *Value) bool {
-	a, b, c := q.Shape, k.Shape, v.Shape
+	a, b, c := q.Shape.Fixed(), k.Shape.Fixed(), v.Shape.Fixed()
 	if len(a) != 4 || len(b) != 4 || len(c) != 4 || a[0] != b[0] || a[3] != b[3] || !slices.Equal(b[:3], c[:3]) ||
 		b[1] < 1 || a[1]%b[1] != 0 {
 		e.fail("query %v, key %v and value %v do not fit", a, b, c)
@@ -106,10 +106,10 @@ func (e *expansion) scores(q, k *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	last := int64(len(q.Shape) - 1)
+	last := int64(q.Shape.Rank() - 1)
 	perm := []int64{0, 1, 2, 3, 4}[:last+1]
 	perm[last-1], perm[last] = last, last-1
-	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape[last])))
+	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape.Fixed()[last])))
 	product := e.op(MatMul, nil, q, e.op(Transpose, attributes{intsOf("perm", perm...)}, k))
 	return e.op(Mul, nil, product, e.scalar(q.DType, scale))
 }
@@ -127,17 +127,17 @@ func (e *expansion) capped(s *Value) *Value {
 // grouped splits the heads of an operand [batch, heads, positions, size] into groups that share a head of keys:
 // [batch, heads of keys, heads that share, positions, size].
 func (e *expansion) grouped(v, keys *Value) *Value {
-	s, groups := v.Shape, keys.Shape[1]
+	s, groups := v.Shape.Fixed(), keys.Shape.Fixed()[1]
 	return e.reshape(v, s[0], groups, s[1]/groups, s[2], s[3])
 }
 
 // groupedBias reshapes a bias that broadcasts to [batch, heads, positions of q, positions of k] for grouped heads.
 func (e *expansion) groupedBias(bias, q, k *Value) *Value {
-	groups := k.Shape[1]
-	if e.failed() || q.Shape[1] == groups || len(bias.Shape) < 3 {
+	groups := k.Shape.Fixed()[1]
+	if e.failed() || q.Shape.Fixed()[1] == groups || bias.Shape.Rank() < 3 {
 		return bias
 	}
-	s := slices.Concat(slices.Repeat([]int64{1}, 4-min(4, len(bias.Shape))), bias.Shape)
+	s := slices.Concat(slices.Repeat([]int64{1}, 4-min(4, bias.Shape.Rank())), bias.Shape.Fixed())
 	if s[1] == 1 {
 		return e.reshape(bias, s[0], 1, 1, s[2], s[3])
 	}
@@ -173,14 +173,14 @@ func (e *expansion) weights(scores, q, k *Value, masked bool) *Value {
 func (e *expansion) attentionBias(q, k *Value) *Value {
 	var terms []*Value
 	if mask := e.tensor(3); mask != nil {
-		terms = append(terms, e.maskBias(mask, q.DType, k.Shape[2]))
+		terms = append(terms, e.maskBias(mask, q.DType, k.Shape.Fixed()[2]))
 	}
 	lengths := e.tensor(6)
 	if e.node.Int("is_causal", 0) != 0 {
 		terms = append(terms, e.causalBias(q, k, lengths, e.node.Int(windowAttribute, 0)))
 	}
 	if lengths != nil && !e.failed() {
-		terms = append(terms, e.hidden(q.DType, e.op(Less, nil, e.placesOn(k, 2, 3), e.reshape(lengths, q.Shape[0], 1, 1, 1))))
+		terms = append(terms, e.hidden(q.DType, e.op(Less, nil, e.placesOn(k, 2, 3), e.reshape(lengths, q.Shape.Fixed()[0], 1, 1, 1))))
 	}
 	var bias *Value
 	for _, term := range terms {
@@ -195,7 +195,7 @@ func (e *expansion) attentionBias(q, k *Value) *Value {
 
 // maskBias returns the bias for a mask, which may be shorter than the keys.
 func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
-	if len(mask.Shape) == 0 || mask.DType != array.Bool && mask.DType != d {
+	if mask.Shape.Rank() == 0 || mask.DType != array.Bool && mask.DType != d {
 		e.fail("mask %v is not bool or %v", mask.Type, d)
 		return nil
 	}
@@ -209,8 +209,8 @@ func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
 	if e.failed() {
 		return nil
 	}
-	rank := len(mask.Shape)
-	if missing := keys - mask.Shape[rank-1]; missing > 0 {
+	rank := mask.Shape.Rank()
+	if missing := keys - mask.Shape.Fixed()[rank-1]; missing > 0 {
 		pads := make([]int64, 2*rank)
 		pads[2*rank-1] = missing
 		return e.op(Pad, nil, mask, e.ints(pads...), e.scalar(d, math.Inf(-1)))
@@ -243,10 +243,10 @@ func (e *expansion) causalBias(q, k, lengths *Value, window int64) *Value {
 	}
 	place, keys := e.placesOn(q, 2, 2), e.placesOn(k, 2, 3)
 	switch past := e.tensor(4); {
-	case past != nil && len(past.Shape) == 4:
+	case past != nil && past.Shape.Rank() == 4:
 		place = e.op(Add, nil, place, e.extent(past, 2))
 	case lengths != nil:
-		first := e.op(Sub, nil, e.reshape(lengths, q.Shape[0], 1, 1, 1), e.extent(q, 2))
+		first := e.op(Sub, nil, e.reshape(lengths, q.Shape.Fixed()[0], 1, 1, 1), e.extent(q, 2))
 		place = e.op(Add, nil, place, first)
 	}
 	visible := e.op(LessOrEqual, nil, keys, place)
@@ -269,7 +269,7 @@ func (e *expansion) placesOn(v *Value, axis, at int64) *Value {
 		return nil
 	}
 	shape := []int64{1, 1, 1, 1}
-	shape[at] = v.Shape[axis]
+	shape[at] = v.Shape.Fixed()[axis]
 	return e.reshape(e.op(Range, nil, e.ints(0), e.extent(v, axis), e.ints(1)), shape...)
 }
 
@@ -290,7 +290,7 @@ func (e *expansion) rotaryEmbedding() []*Item {
 	if e.failed() {
 		return nil
 	}
-	shape := x.Shape
+	shape := x.Shape.Fixed()
 	axis := int64(1) // of the heads, in the cosines and sines
 	if len(shape) == 3 {
 		heads := e.node.Int("num_heads", 0)
@@ -301,11 +301,11 @@ func (e *expansion) rotaryEmbedding() []*Item {
 		axis = 2
 		x = e.reshape(x, shape[0], shape[1], heads, shape[2]/heads)
 	}
-	if e.failed() || len(x.Shape) != 4 {
+	if e.failed() || x.Shape.Rank() != 4 {
 		e.fail("input %v does not have rank 3 or 4", x.Type)
 		return nil
 	}
-	size := x.Shape[3]
+	size := x.Shape.Fixed()[3]
 	turned := cmp.Or(e.node.Int("rotary_embedding_dim", 0), size)
 	if turned < 2 || turned%2 != 0 || turned > size {
 		e.fail("rotary_embedding_dim %d does not fit heads of %d", turned, size)
@@ -333,7 +333,7 @@ func (e *expansion) rotate(x, cos, sin *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	shape, pairs := x.Shape, x.Shape[3]/2
+	shape, pairs := x.Shape.Fixed(), x.Shape.Fixed()[3]/2
 	split, part := int64(3), []int64{shape[0], shape[1], shape[2], pairs}
 	if e.node.Int("interleaved", 0) != 0 {
 		split = 4

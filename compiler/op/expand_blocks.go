@@ -80,7 +80,7 @@ func (e *expansion) transposeWeights() []*Item {
 		return e.onFloatWeights(0)
 	}
 	for _, v := range []**Value{&from.Integer, &from.Scale, &from.Zero} {
-		if *v != nil && len((*v).Shape) == 2 {
+		if *v != nil && (*v).Shape.Rank() == 2 {
 			*v = e.known(e.transposed((*v).Const))
 		}
 	}
@@ -98,13 +98,13 @@ func isBlockProduct(n *Node, in []*Item) bool {
 		return false
 	}
 	x, from := in[0].Tensor, in[1].Tensor.From
-	if from == nil || x.DType == array.Float64 || x.DType != in[1].Tensor.DType || x.Const != nil || len(x.Shape) == 0 {
+	if from == nil || x.DType == array.Float64 || x.DType != in[1].Tensor.DType || x.Const != nil || x.Shape.Rank() == 0 {
 		return false
 	}
 	if n.Op == Conv || n.Op == Gemm && (n.Int("transA", 0) != 0 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1) {
 		return false
 	}
-	return areBytes(from) && isKnown(from.Integer) && len(from.Integer.Shape) == 2 && array.Elements(from.Integer.Shape) > 0 && blocksOf(from, depthAxis(n)) > 0
+	return areBytes(from) && isKnown(from.Integer) && from.Integer.Shape.Rank() == 2 && array.Elements(from.Integer.Shape.Fixed()) > 0 && blocksOf(from, depthAxis(n)) > 0
 }
 
 func (e *expansion) productOfDequantised() []*Item {
@@ -123,23 +123,23 @@ const minKernels = 1 << 14
 // hasIntegerKernels reports whether a convolution of floats can use its quantised kernels, with a scale for all or
 // each of them.
 func hasIntegerKernels(n *Node, x, w *Value) bool {
-	from, rank := w.From, len(w.Shape)
-	perKernel := array.Elements(from.Scale.Shape) == 1 || from.Block == 0 && from.Axis == 0
-	return perKernel && rank > 2 && w.Shape[1] > 1 && array.Elements(w.Shape) >= minKernels && !n.FloatKernels &&
+	from, rank := w.From, w.Shape.Rank()
+	perKernel := array.Elements(from.Scale.Shape.Fixed()) == 1 || from.Block == 0 && from.Axis == 0
+	return perKernel && rank > 2 && w.Shape.Fixed()[1] > 1 && array.Elements(w.Shape.Fixed()) >= minKernels && !n.FloatKernels &&
 		x.Const == nil && x.DType == w.DType && x.DType != array.Float64
 }
 
 // convOfIntegers returns the convolution as sums of floats times integers, which are scaled afterwards. The part of
 // zero points that does not fit into bytes multiplies the sums of windows.
 func (e *expansion) convOfIntegers() []*Item {
-	x, from, shape := e.tensor(0), e.tensor(1).From, e.tensor(1).Shape
+	x, from, shape := e.tensor(0), e.tensor(1).From, e.tensor(1).Shape.Fixed()
 	zero := e.perPosition(from.Zero, shape, 0, 0)
 	centre, rest := e.byteCentre(from.Integer, zero, append([]int64{shape[0]}, slices.Repeat([]int64{1}, len(shape)-1)...)...)
 	if rest != nil && e.node.Int("group", 1) > 1 {
 		return e.onFloatWeights(1)
 	}
 	attrs, scale := slices.Collect(maps.Values(e.node.Attrs)), e.cast(x.DType, from.Scale)
-	if array.Elements(scale.Shape) == 1 {
+	if array.Elements(scale.Shape.Fixed()) == 1 {
 		scale = e.op(Expand, nil, e.reshape(scale), e.ints(shape[0]))
 	}
 	result := e.op(ScaledConv, attrs, x, e.narrow(from.Integer, centre), e.tensor(2), scale)
@@ -170,11 +170,11 @@ func (e *expansion) onFloatWeights(input int) []*Item {
 // blocksOf returns the number of positions along the depth that share a scale; 0 if there is no such number, or
 // blocks lie along another axis.
 func blocksOf(from *Dequantised, depth int64) int64 {
-	axis, all := from.Axis, from.Integer.Shape[depth]
+	axis, all := from.Axis, from.Integer.Shape.Fixed()[depth]
 	switch {
-	case from.Zero != nil && array.Elements(from.Zero.Shape) != array.Elements(from.Scale.Shape):
+	case from.Zero != nil && array.Elements(from.Zero.Shape.Fixed()) != array.Elements(from.Scale.Shape.Fixed()):
 		return 0
-	case array.Elements(from.Scale.Shape) == 1, from.Block == 0 && axis == 1-depth:
+	case array.Elements(from.Scale.Shape.Fixed()) == 1, from.Block == 0 && axis == 1-depth:
 		return all
 	case from.Block > 1 && axis == depth:
 		return min(from.Block, all)
@@ -185,23 +185,23 @@ func blocksOf(from *Dequantised, depth int64) int64 {
 // isBlockWeights reports whether the dequantisation of weights can be deferred to products: known bytes with a scale
 // per position on an axis or, in matrices, per whole block.
 func isBlockWeights(from *Dequantised) bool {
-	x, scale, rank := from.Integer, from.Scale, int64(len(from.Integer.Shape))
-	if !areBytes(from) || !isKnown(x) || rank < 2 || array.Elements(x.Shape) == 0 {
+	x, scale, rank := from.Integer, from.Scale, int64(from.Integer.Shape.Rank())
+	if !areBytes(from) || !isKnown(x) || rank < 2 || array.Elements(x.Shape.Fixed()) == 0 {
 		return false
 	}
 	axis := from.Axis
 	switch {
 	case axis < 0 || axis >= rank:
 		return false
-	case from.Block == 0 || array.Elements(scale.Shape) == 1:
+	case from.Block == 0 || array.Elements(scale.Shape.Fixed()) == 1:
 		return true
 	case rank > 2:
 		return false
 	}
-	want := slices.Clone(x.Shape)
+	want := slices.Clone(x.Shape.Fixed())
 	want[axis] /= max(1, from.Block)
-	return from.Block > 1 && x.Shape[axis]%from.Block == 0 && slices.Equal(scale.Shape, want) &&
-		(from.Zero == nil || slices.Equal(from.Zero.Shape, want))
+	return from.Block > 1 && x.Shape.Fixed()[axis]%from.Block == 0 && slices.Equal(scale.Shape.Fixed(), want) &&
+		(from.Zero == nil || slices.Equal(from.Zero.Shape.Fixed(), want))
 }
 
 func (e *expansion) productOfBlocks() []*Item {

@@ -33,7 +33,7 @@ func (e *expansion) truth(v *Value) (is, known bool) {
 	if v == nil || e.failed() {
 		return true, true
 	}
-	if v.DType != array.Bool || array.Elements(v.Shape) != 1 {
+	if v.DType != array.Bool || array.Elements(v.Shape.Fixed()) != 1 {
 		e.fail("condition %v is not a bool", v.Type)
 		return false, true
 	}
@@ -78,7 +78,7 @@ func (e *expansion) branch() []*Item {
 	outs := make([]*Item, len(a))
 	for k := range outs {
 		x, y := a[k].Tensor, b[k].Tensor
-		if x == nil || y == nil || x.DType != y.DType || !slices.Equal(x.Shape, y.Shape) {
+		if x == nil || y == nil || x.DType != y.DType || !x.Shape.Equal(y.Shape) {
 			e.fail("the condition is computed from data, and output %d is not a tensor of the same type in both branches: "+
 				"fix the input that decides it, as by --set NAME=VALUE", k)
 			return nil

@@ -12,7 +12,7 @@ func (e *expansion) multiHeadAttention() []*Item {
 	switch {
 	case e.failed():
 		return nil
-	case len(q.Shape) != 3 || k == nil || v == nil:
+	case q.Shape.Rank() != 3 || k == nil || v == nil:
 		e.fail("packed queries, keys and values are not supported: they must be inputs of their own, the query of 3 axes")
 		return nil
 	case e.tensor(9) != nil || e.wants(3):
@@ -20,13 +20,13 @@ func (e *expansion) multiHeadAttention() []*Item {
 		return nil
 	}
 	if bias := e.tensor(3); bias != nil {
-		if len(k.Shape) != 3 || len(v.Shape) != 3 || len(bias.Shape) != 1 || bias.Shape[0] != q.Shape[2]+k.Shape[2]+v.Shape[2] {
+		if k.Shape.Rank() != 3 || v.Shape.Rank() != 3 || bias.Shape.Rank() != 1 || bias.Shape.Fixed()[0] != q.Shape.Fixed()[2]+k.Shape.Fixed()[2]+v.Shape.Fixed()[2] {
 			e.fail("bias %v does not fit query %v, key %v and value %v", bias.Type, q.Type, k.Type, v.Type)
 			return nil
 		}
 		at := int64(0)
 		for _, x := range []**Value{&q, &k, &v} {
-			width := (*x).Shape[2]
+			width := (*x).Shape.Fixed()[2]
 			*x, at = e.op(Add, nil, *x, e.slice(bias, 0, at, at+width)), at+width
 			if e.failed() {
 				return nil
@@ -90,7 +90,7 @@ func (e *expansion) qAttention() []*Item {
 
 // oneOrColumns returns a scale or zero point without axes if it has one element; others have one per column.
 func (e *expansion) oneOrColumns(v *Value) *Value {
-	if v == nil || array.Elements(v.Shape) != 1 {
+	if v == nil || array.Elements(v.Shape.Fixed()) != 1 {
 		return v
 	}
 	return e.reshape(v)
@@ -102,7 +102,7 @@ func (e *expansion) isProjected() bool {
 	if e.failed() {
 		return false
 	}
-	if len(x.Shape) != 3 || len(weights.Shape) != 2 || e.node.Int("do_rotary", 0) != 0 || e.node.Int("past_present_share_buffer", 0) != 0 {
+	if x.Shape.Rank() != 3 || weights.Shape.Rank() != 2 || e.node.Int("do_rotary", 0) != 0 || e.node.Int("past_present_share_buffer", 0) != 0 {
 		e.fail("input %v or weights %v have a wrong number of axes, or rotations or a past with room for more are asked for, which is not supported", x.Type, weights.Type)
 		return false
 	}
@@ -114,7 +114,7 @@ func (e *expansion) attendProjected(all, past, padding, bias *Value) []*Item {
 	if e.failed() {
 		return nil
 	}
-	features := all.Shape[2]
+	features := all.Shape.Fixed()[2]
 	sizes := e.node.Ints("qkv_hidden_sizes", []int64{features / 3, features / 3, features / 3})
 	if e.failed() || len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != features {
 		e.fail("queries, keys and values of %d features are not the %d of the weights", sizes, features)
@@ -123,12 +123,12 @@ func (e *expansion) attendProjected(all, past, padding, bias *Value) []*Item {
 	part := func(from, size int64) *Value { return e.slice(all, 2, from, from+size) }
 	var pastKeys, pastValues *Value
 	if past != nil {
-		if len(past.Shape) != 5 || past.Shape[0] != 2 {
+		if past.Shape.Rank() != 5 || past.Shape.Fixed()[0] != 2 {
 			e.fail("past %v is not (2, batch, heads, positions, size)", past.Type)
 			return nil
 		}
-		pastKeys = e.reshape(e.slice(past, 0, 0, 1), past.Shape[1:]...)
-		pastValues = e.reshape(e.slice(past, 0, 1, 2), past.Shape[1:]...)
+		pastKeys = e.reshape(e.slice(past, 0, 0, 1), past.Shape.Fixed()[1:]...)
+		pastValues = e.reshape(e.slice(past, 0, 1, 2), past.Shape.Fixed()[1:]...)
 	}
 	out := e.maskedHeads(part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0]+sizes[1], sizes[2]), pastKeys, pastValues, padding, bias)
 	if e.failed() || !e.wants(1) {

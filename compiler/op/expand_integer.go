@@ -30,19 +30,19 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	if len(a.Shape) == 0 || len(b.Shape) == 0 {
+	if a.Shape.Rank() == 0 || b.Shape.Rank() == 0 {
 		e.fail("operands %v and %v must not be scalars", a.Type, b.Type)
 		return nil
 	}
-	if aZero != nil && len(aZero.Shape) == 1 && len(a.Shape) > 1 {
-		aZero = e.reshape(aZero, array.Elements(aZero.Shape), 1)
+	if aZero != nil && aZero.Shape.Rank() == 1 && a.Shape.Rank() > 1 {
+		aZero = e.reshape(aZero, array.Elements(aZero.Shape.Fixed()), 1)
 	}
 	if !isKnown(b) || !isKnown(bZero) {
 		return e.op(MatMul, nil, e.centred(a, aZero), e.centred(b, bZero))
 	}
 	centre, rest := bZero, (*Value)(nil)
-	if columns := len(b.Shape) - 1; columns > 0 {
-		centre, rest = e.byteCentre(b, bZero, b.Shape[columns])
+	if columns := b.Shape.Rank() - 1; columns > 0 {
+		centre, rest = e.byteCentre(b, bZero, b.Shape.Fixed()[columns])
 	}
 	b = e.narrow(b, centre)
 	product := e.op(IntegerMatMul, nil, a, b)
@@ -52,9 +52,9 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	if isZero(aZero) || e.failed() {
 		return product
 	}
-	sums := e.columnSums(b, len(a.Shape) > 1)
+	sums := e.columnSums(b, a.Shape.Rank() > 1)
 	if rest != nil {
-		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(b.Shape[len(b.Shape)-2])))
+		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(b.Shape.Fixed()[b.Shape.Rank()-2])))
 	}
 	return e.lessZero(product, aZero, sums)
 }
@@ -81,8 +81,8 @@ func (e *expansion) columnSums(b *Value, row bool) *Value {
 	if e.failed() {
 		return nil
 	}
-	depth := b.Shape[max(0, len(b.Shape)-2)]
-	if row && len(b.Shape) > 1 {
+	depth := b.Shape.Fixed()[max(0, b.Shape.Rank()-2)]
+	if row && b.Shape.Rank() > 1 {
 		return e.op(IntegerMatMul, nil, e.ones(1, depth), b)
 	}
 	return e.op(IntegerMatMul, nil, e.ones(depth), b)
@@ -104,21 +104,21 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	if len(x.Shape) < 3 || len(w.Shape) != len(x.Shape) {
+	if x.Shape.Rank() < 3 || w.Shape.Rank() != x.Shape.Rank() {
 		e.fail("input %v and weights %v do not fit", x.Type, w.Type)
 		return nil
 	}
-	if wZero != nil && len(wZero.Shape) == 1 {
-		wZero = e.along(wZero, 0, int64(len(w.Shape)))
+	if wZero != nil && wZero.Shape.Rank() == 1 {
+		wZero = e.along(wZero, 0, int64(w.Shape.Rank()))
 	}
 	attrs := slices.Collect(maps.Values(e.node.Attrs))
 	if !isKnown(w) || !isKnown(wZero) {
 		return e.op(IntegerConv, attrs, e.centred(x, xZero), e.centred(w, wZero))
 	}
-	rank, depth := int64(len(w.Shape)), array.Elements(w.Shape[1:])
-	centre, rest, ones := wZero, (*Value)(nil), e.ones(append([]int64{1}, w.Shape[1:]...)...)
+	rank, depth := int64(w.Shape.Rank()), array.Elements(w.Shape.Fixed()[1:])
+	centre, rest, ones := wZero, (*Value)(nil), e.ones(append([]int64{1}, w.Shape.Fixed()[1:]...)...)
 	if e.node.Int("group", 1) == 1 { // of groups, each kernel has few weights
-		centre, rest = e.byteCentre(w, wZero, append([]int64{w.Shape[0]}, slices.Repeat([]int64{1}, len(w.Shape)-1)...)...)
+		centre, rest = e.byteCentre(w, wZero, append([]int64{w.Shape.Fixed()[0]}, slices.Repeat([]int64{1}, w.Shape.Rank()-1)...)...)
 	}
 	image, w := e.padChannels(x, e.narrow(w, centre))
 	if e.failed() {
@@ -136,8 +136,8 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if isZero(xZero) || e.failed() {
 		return sum
 	}
-	terms := array.Elements(w.Shape[1:])
-	sums := e.along(e.op(IntegerMatMul, nil, e.reshape(w, w.Shape[0], terms), e.ones(terms)), 1, rank)
+	terms := array.Elements(w.Shape.Fixed()[1:])
+	sums := e.along(e.op(IntegerMatMul, nil, e.reshape(w, w.Shape.Fixed()[0], terms), e.ones(terms)), 1, rank)
 	if rest != nil {
 		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(depth)))
 	}
@@ -151,12 +151,12 @@ func (e *expansion) padChannels(x, w *Value) (image, weights *Value) {
 	if e.failed() {
 		return nil, nil
 	}
-	missing := missingChannels(w.Shape[1])
-	if missing == 0 || missing > w.Shape[1] || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
+	missing := missingChannels(w.Shape.Fixed()[1])
+	if missing == 0 || missing > w.Shape.Fixed()[1] || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
 		return x, w
 	}
-	pads := make([]int64, 2*len(x.Shape))
-	pads[len(x.Shape)+1] = missing
+	pads := make([]int64, 2*x.Shape.Rank())
+	pads[x.Shape.Rank()+1] = missing
 	return e.op(Pad, nil, x, e.ints(pads...)), e.op(Pad, nil, w, e.ints(pads...))
 }
 
@@ -200,7 +200,7 @@ func (e *expansion) narrow(v, zero *Value) *Value {
 	case largest < 1<<15:
 		d = array.Int16
 	}
-	a := e.Budget().array(d, v.Shape...)
+	a := e.Budget().array(d, v.Shape.Fixed()...)
 	e.eachCentred(v, zero, a.SetInt)
 	return e.known(a)
 }
@@ -258,13 +258,13 @@ func (e *expansion) ratio(a, b, c *Value) *Value {
 
 // perRow reshapes a vector to broadcast along rows of a matrix.
 func (e *expansion) perRow(v *Value) *Value {
-	if v == nil || len(v.Shape) != 1 {
+	if v == nil || v.Shape.Rank() != 1 {
 		return v
 	}
-	if v.Shape[0] == 1 {
+	if v.Shape.Fixed()[0] == 1 {
 		return e.reshape(v)
 	}
-	return e.reshape(v, v.Shape[0], 1)
+	return e.reshape(v, v.Shape.Fixed()[0], 1)
 }
 
 func (e *expansion) qLinearMatMul() []*Item {
@@ -287,12 +287,12 @@ func (e *expansion) qLinearConv() []*Item {
 	if e.failed() {
 		return nil
 	}
-	rank := int64(len(in[0].Shape))
+	rank := int64(in[0].Shape.Rank())
 	if len(in) > 8 && in[8] != nil {
 		sums = e.op(Add, nil, sums, e.along(in[8], 1, rank))
 	}
 	scale := in[4]
-	if len(scale.Shape) == 1 {
+	if scale.Shape.Rank() == 1 {
 		scale = e.along(scale, 1, rank)
 	}
 	return only(e.requantize(sums, e.ratio(e.reshape(in[1]), scale, e.reshape(in[6])), e.reshape(in[7])))

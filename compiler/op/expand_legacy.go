@@ -14,7 +14,7 @@ func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error
 	if n.Opset >= legacyOpset || len(values) != 2 || values[0] == nil || values[1] == nil {
 		return nil
 	}
-	rank, own := len(values[0].Shape), len(values[1].Shape)
+	rank, own := values[0].Shape.Rank(), values[1].Shape.Rank()
 	axis := int64(rank - own)
 	switch way {
 	case LegacyByAttributes:
@@ -33,7 +33,7 @@ func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error
 	if axis < 0 || missing <= 0 || n.Err() != nil {
 		return nil // the operator itself rejects a mismatch
 	}
-	shape := slices.Concat(values[1].Shape, slices.Repeat([]int64{1}, int(missing)))
+	shape := slices.Concat(values[1].Shape.Fixed(), slices.Repeat([]int64{1}, int(missing)))
 	e := &expansion{Builder: b, node: n}
 	values[1] = e.reshape(values[1], shape...)
 	return e.err

@@ -53,11 +53,11 @@ func (e *expansion) likelihoodLoss(x, target, weight *Value) *Value {
 }
 
 func (e *expansion) fitsClasses(x, target, weight *Value) bool {
-	if len(x.Shape) < 2 || !slices.Equal(target.Shape, slices.Delete(slices.Clone(x.Shape), 1, 2)) {
+	if x.Shape.Rank() < 2 || !slices.Equal(target.Shape.Fixed(), slices.Delete(slices.Clone(x.Shape.Fixed()), 1, 2)) {
 		e.fail("scores %v and targets %v do not fit", x.Type, target.Type)
 		return false
 	}
-	if weight != nil && (weight.DType != x.DType || !slices.Equal(weight.Shape, x.Shape[1:2])) {
+	if weight != nil && (weight.DType != x.DType || !slices.Equal(weight.Shape.Fixed(), x.Shape.Fixed()[1:2])) {
 		e.fail("weights %v do not fit scores %v", weight.Type, x.Type)
 		return false
 	}

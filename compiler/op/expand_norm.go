@@ -28,12 +28,12 @@ func (e *expansion) batchNormalization() []*Item {
 		return only(e.itself(in...))
 	}
 	x := in[0]
-	if e.failed() || len(x.Shape) < 2 {
+	if e.failed() || x.Shape.Rank() < 2 {
 		e.fail("input %v has no channel axis", x.Type)
 		return nil
 	}
 	axes := []int64{0}
-	for k := 2; k < len(x.Shape); k++ {
+	for k := 2; k < x.Shape.Rank(); k++ {
 		axes = append(axes, int64(k))
 	}
 	all, flat := e.ints(axes...), attributes{intOf("keepdims", 0)}
@@ -41,7 +41,7 @@ func (e *expansion) batchNormalization() []*Item {
 	if e.failed() {
 		return nil
 	}
-	centred := e.op(Sub, nil, x, e.along(mean, 1, int64(len(x.Shape))))
+	centred := e.op(Sub, nil, x, e.along(mean, 1, int64(x.Shape.Rank())))
 	variance := e.op(ReduceMean, flat, e.op(Mul, nil, centred, centred), all)
 	epsilon := attributes{floatOf("epsilon", e.node.Float("epsilon", 1e-5))}
 	y := e.op(e.node.Op, epsilon, x, in[1], in[2], mean, variance)
@@ -66,27 +66,27 @@ func (e *expansion) groupNormalization() []*Item {
 		return nil
 	}
 	groups := e.node.Int("num_groups", 0)
-	if len(x.Shape) < 2 || groups < 1 || x.Shape[1]%groups != 0 {
+	if x.Shape.Rank() < 2 || groups < 1 || x.Shape.Fixed()[1]%groups != 0 {
 		e.fail("input %v does not have %d groups of channels", x.Type, groups)
 		return nil
 	}
-	per := x.Shape[1] / groups
-	count := x.Shape[1]
+	per := x.Shape.Fixed()[1] / groups
+	count := x.Shape.Fixed()[1]
 	if e.node.Opset < 21 {
 		count = groups
 	}
-	grouped := slices.Concat([]int64{x.Shape[0], groups, per}, x.Shape[2:])
+	grouped := slices.Concat([]int64{x.Shape.Fixed()[0], groups, per}, x.Shape.Fixed()[2:])
 	parameter := func(v *Value) *Value {
-		if !slices.Equal(v.Shape, []int64{count}) {
+		if !slices.Equal(v.Shape.Fixed(), []int64{count}) {
 			e.fail("scale or bias %v does not have %d elements", v.Type, count)
 			return nil
 		}
-		shape := slices.Concat([]int64{1, groups, count / groups}, slices.Repeat([]int64{1}, len(x.Shape)-2))
+		shape := slices.Concat([]int64{1, groups, count / groups}, slices.Repeat([]int64{1}, x.Shape.Rank()-2))
 		return e.reshape(v, shape...)
 	}
 	attrs := attributes{intOf("axis", 2), floatOf("epsilon", e.node.Float("epsilon", 1e-5))}
 	y := e.op(LayerNormalization, attrs, e.reshape(x, grouped...), parameter(scale), parameter(bias))
-	return only(e.reshape(y, x.Shape...))
+	return only(e.reshape(y, x.Shape.Fixed()...))
 }
 
 // lpNormalization divides by the norm along an axis; zeros stay zeros.
@@ -141,5 +141,5 @@ func (e *expansion) dropout() []*Item {
 	if e.node.Opset < 10 {
 		kept = e.scalar(x.DType, 1) // the mask had the type of the data
 	}
-	return []*Item{tensorItem(x), tensorItem(e.op(Expand, nil, kept, e.ints(x.Shape...)))}
+	return []*Item{tensorItem(x), tensorItem(e.op(Expand, nil, kept, e.ints(x.Shape.Fixed()...)))}
 }

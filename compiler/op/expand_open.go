@@ -8,7 +8,7 @@ import (
 // count is known, it returns that part.
 func (e *expansion) open(v *Value, axis int, count *Value) *Value {
 	switch {
-	case e.failed() || array.Elements(v.Shape) == 0:
+	case e.failed() || array.Elements(v.Shape.Fixed()) == 0:
 		return v
 	case count.Const != nil:
 		return e.slice(v, int64(axis), 0, count.Const.Int(0))

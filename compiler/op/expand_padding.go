@@ -14,12 +14,12 @@ func (e *expansion) visibleKeys(mask, q, k, pastKeys *Value) *Value {
 	if mask == nil || e.failed() {
 		return nil
 	}
-	batch, queries := q.Shape[0], q.Shape[len(q.Shape)-2]
-	keys := k.Shape[len(k.Shape)-2]
+	batch, queries := q.Shape.Fixed()[0], q.Shape.Fixed()[q.Shape.Rank()-2]
+	keys := k.Shape.Fixed()[k.Shape.Rank()-2]
 	if pastKeys != nil {
-		keys += pastKeys.Shape[2]
+		keys += pastKeys.Shape.Fixed()[2]
 	}
-	is := func(shape ...int64) bool { return slices.Equal(mask.Shape, shape) }
+	is := func(shape ...int64) bool { return slices.Equal(mask.Shape.Fixed(), shape) }
 	switch {
 	case is(batch, keys):
 		return e.op(Unsqueeze, nil, e.cast(array.Bool, mask), e.ints(1, 2))
@@ -40,7 +40,7 @@ func (e *expansion) visibleKeys(mask, q, k, pastKeys *Value) *Value {
 
 // keyPlaces returns the positions 0, 1, 2, ... of keys, those of the past first, as (1, 1, 1, keys).
 func (e *expansion) keyPlaces(k, pastKeys *Value, keys int64) *Value {
-	count := e.extent(k, int64(len(k.Shape)-2))
+	count := e.extent(k, int64(k.Shape.Rank()-2))
 	if pastKeys != nil {
 		count = e.op(Add, nil, count, e.extent(pastKeys, 2))
 	}
@@ -52,5 +52,5 @@ func (e *expansion) perSequence(v *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	return e.reshape(e.cast(array.Int64, v), v.Shape[0], 1, 1, 1)
+	return e.reshape(e.cast(array.Int64, v), v.Shape.Fixed()[0], 1, 1, 1)
 }

@@ -51,11 +51,11 @@ func quantisedProduct(name string, of func(n *Node, weights []int64) (sums, bool
 		}
 		data, weights := in[0].Tensor.From, in[1].Tensor.From
 		if data == nil || weights == nil || in[0].Tensor.DType != array.Float32 || !isKnown(weights.Integer) ||
-			array.Elements(data.Scale.Shape) != 1 || !areBytes(data) || !areBytes(weights) {
+			array.Elements(data.Scale.Shape.Fixed()) != 1 || !areBytes(data) || !areBytes(weights) {
 			return false
 		}
-		s, ok := of(n, weights.Integer.Shape)
-		if !ok || array.Elements(weights.Scale.Shape) != 1 && (weights.Axis != s.axis || weights.Block != 0) {
+		s, ok := of(n, weights.Integer.Shape.Fixed())
+		if !ok || array.Elements(weights.Scale.Shape.Fixed()) != 1 && (weights.Axis != s.axis || weights.Block != 0) {
 			return false
 		}
 		return s.pays && s.terms < maxIntegerTerms
@@ -102,10 +102,10 @@ func (e *expansion) operands() (data, weights Dequantised, factor *Value) {
 	if data.Zero != nil {
 		data.Zero = e.reshape(data.Zero)
 	}
-	if array.Elements(weights.Scale.Shape) == 1 {
+	if array.Elements(weights.Scale.Shape.Fixed()) == 1 {
 		weights.Scale = e.reshape(weights.Scale)
 	}
-	if weights.Zero != nil && array.Elements(weights.Zero.Shape) == 1 {
+	if weights.Zero != nil && array.Elements(weights.Zero.Shape.Fixed()) == 1 {
 		weights.Zero = e.reshape(weights.Zero)
 	}
 	return data, weights, e.op(Mul, nil, e.toFloat32(data.Scale), e.toFloat32(weights.Scale))
@@ -129,8 +129,8 @@ func (e *expansion) quantisedConv() []*Item {
 	if e.failed() {
 		return nil
 	}
-	rank, bias := int64(len(sums.Shape)), e.tensor(2)
-	if len(factor.Shape) == 1 {
+	rank, bias := int64(sums.Shape.Rank()), e.tensor(2)
+	if factor.Shape.Rank() == 1 {
 		factor = e.along(factor, 1, rank)
 	}
 	if bias != nil {

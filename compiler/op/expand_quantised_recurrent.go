@@ -22,13 +22,13 @@ func (r *recurrentLayer) wantQuantised(k int, depth int64, first int) {
 		return
 	}
 	bytes := w.DType == array.Int8 || w.DType == array.Uint8
-	if want := []int64{r.directions, depth, columns}; !bytes || !slices.Equal(w.Shape, want) {
+	if want := []int64{r.directions, depth, columns}; !bytes || !slices.Equal(w.Shape.Fixed(), want) {
 		r.fail("input %d is %v, want bytes of shape %v", k, w.Type, want)
 		return
 	}
 	for j, d := range []array.DType{array.Float32, w.DType} {
 		v := r.tensor(first + j)
-		if v == nil || v.DType != d || !slices.Equal(v.Shape, []int64{r.directions}) && !slices.Equal(v.Shape, []int64{r.directions, columns}) {
+		if v == nil || v.DType != d || !slices.Equal(v.Shape.Fixed(), []int64{r.directions}) && !slices.Equal(v.Shape.Fixed(), []int64{r.directions, columns}) {
 			r.fail("input %d must be %v, one for each of %d directions or one for each of %d columns too", first+j, d, r.directions, columns)
 			return
 		}
@@ -50,7 +50,7 @@ func (d *direction) quantisedWeights(w *Value, k int) quantisedWeights {
 
 // columns returns the direction's part of a scale or zero point: a single number, or one per column of the weights.
 func (d *direction) columns(k int) *Value {
-	if v := d.tensor(k); v != nil && len(v.Shape) == 2 {
+	if v := d.tensor(k); v != nil && v.Shape.Rank() == 2 {
 		return d.own(k, 0, d.gates*d.size)
 	}
 	return d.own(k, 0)

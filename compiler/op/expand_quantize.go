@@ -41,13 +41,13 @@ func (e *expansion) quantizeLinear() []*Item {
 			to = zero.dataType()
 		}
 	}
-	if from := x.From; from != nil && x.Const == nil && scale.Const != nil && isKnown(zero) && array.Elements(scale.Shape) == 1 {
+	if from := x.From; from != nil && x.Const == nil && scale.Const != nil && isKnown(zero) && array.Elements(scale.Shape.Fixed()) == 1 {
 		again := &Dequantised{Integer: from.Integer, Scale: scale, Zero: zero}
-		if to == from.Integer.dataType() && array.Elements(from.Scale.Shape) == 1 && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
+		if to == from.Integer.dataType() && array.Elements(from.Scale.Shape.Fixed()) == 1 && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
 			return only(from.Integer)
 		}
 	}
-	scale, zero = e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)
+	scale, zero = e.perElement(scale, x.Shape.Fixed()), e.perElement(zero, x.Shape.Fixed())
 	switch d := onnx.NarrowType(to); {
 	case e.failed(), d == array.Invalid:
 		return only(e.quantize(int32(to), x, scale, zero))
@@ -92,18 +92,18 @@ func (e *expansion) dequantizeLinear() []*Item {
 	}
 	to := cmp.Or(e.node.Int("output_dtype", 0), scale.dataType())
 	if _, ok := float8Formats[x.Narrow]; ok {
-		return only(e.dequantizeFloat8(to, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
+		return only(e.dequantizeFloat8(to, x, e.perElement(scale, x.Shape.Fixed()), e.perElement(zero, x.Shape.Fixed())))
 	}
 	axis := e.node.Int("axis", 1)
 	if axis < 0 {
-		axis += int64(len(x.Shape))
+		axis += int64(x.Shape.Rank())
 	}
 	from := &Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: axis, Block: e.node.Int("block_size", 0)}
 	var result *Value
 	if e.node.Weights && isBlockWeights(from) {
 		result = e.dequantisedWeights(from, to)
 	} else {
-		result = e.op(Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
+		result = e.op(Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape.Fixed()), e.perElement(zero, x.Shape.Fixed()))
 	}
 	if result != nil {
 		result.From = from
@@ -114,12 +114,12 @@ func (e *expansion) dequantizeLinear() []*Item {
 // dequantisedWeights returns known weights as floats, computed at run time. Whole blocks get an axis of their own.
 func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
 	x, scale, zero := from.Integer, from.Scale, from.Zero
-	shape := slices.Clone(x.Shape)
-	if from.Block == 0 || array.Elements(scale.Shape) == 1 {
+	shape := slices.Clone(x.Shape.Fixed())
+	if from.Block == 0 || array.Elements(scale.Shape.Fixed()) == 1 {
 		scale, zero = e.perPosition(scale, shape, from.Axis, 0), e.perPosition(zero, shape, from.Axis, 0)
 	} else {
 		axis := int(from.Axis)
-		single := slices.Insert(slices.Clone(scale.Shape), axis+1, 1)
+		single := slices.Insert(slices.Clone(scale.Shape.Fixed()), axis+1, 1)
 		blocks := slices.Clone(single)
 		blocks[axis+1] = from.Block
 		if x, scale = e.reshape(x, blocks...), e.reshape(scale, single...); zero != nil {
@@ -145,7 +145,7 @@ func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Val
 	if v == nil || e.failed() {
 		return v
 	}
-	if array.Elements(v.Shape) == 1 {
+	if array.Elements(v.Shape.Fixed()) == 1 {
 		return e.reshape(v)
 	}
 	rank := int64(len(shape))
@@ -159,7 +159,7 @@ func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Val
 	if block > 0 {
 		return e.repeatBlocks(v, shape, axis, block)
 	}
-	if !slices.Equal(v.Shape, shape[axis:axis+1]) {
+	if !slices.Equal(v.Shape.Fixed(), shape[axis:axis+1]) {
 		e.fail("scale or zero point %v does not fit axis %d of %v", v.Type, axis, shape)
 		return nil
 	}
@@ -169,7 +169,7 @@ func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Val
 // along reshapes a vector to the given rank, along an axis.
 func (e *expansion) along(v *Value, axis, rank int64) *Value {
 	shape := slices.Repeat([]int64{1}, int(rank-axis))
-	shape[0] = array.Elements(v.Shape)
+	shape[0] = array.Elements(v.Shape.Fixed())
 	return e.reshape(v, shape...)
 }
 
@@ -178,7 +178,7 @@ func (e *expansion) repeatBlocks(v *Value, shape []int64, axis, block int64) *Va
 	extent := shape[axis]
 	want := slices.Clone(shape)
 	want[axis] = (extent-1)/block + 1
-	if !slices.Equal(v.Shape, want) || block > extent {
+	if !slices.Equal(v.Shape.Fixed(), want) || block > extent {
 		e.fail("scale or zero point %v does not fit blocks of %d on axis %d of %v", v.Type, block, axis, shape)
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -97,13 +98,13 @@ func (r *recurrentLayer) readSizes() {
 	if r.failed() {
 		return
 	}
-	if len(x.Shape) != 3 || len(w.Shape) != 3 || len(rec.Shape) != 3 {
+	if x.Shape.Rank() != 3 || w.Shape.Rank() != 3 || rec.Shape.Rank() != 3 {
 		r.fail("input %v and weights %v and %v do not have rank 3", x.Type, w.Type, rec.Type)
 		return
 	}
-	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, x.Shape[0], x.Shape[1], x.Shape[2], rec.Shape[2]
+	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, x.Shape.Fixed()[0], x.Shape.Fixed()[1], x.Shape.Fixed()[2], rec.Shape.Fixed()[2]
 	if r.inBytes {
-		r.size = rec.Shape[1]
+		r.size = rec.Shape.Fixed()[1]
 	}
 	if r.batchFirst {
 		r.steps, r.batch = r.batch, r.steps
@@ -146,8 +147,8 @@ func (r *recurrentLayer) readSizes() {
 // want fails unless input k, if given, has the type of the first input and the given shape.
 func (r *recurrentLayer) want(k int, shape ...int64) {
 	v := r.tensor(k)
-	if v != nil && (v.DType != r.dtype || !slices.Equal(v.Shape, shape)) {
-		r.fail("input %d is %v, want %v", k, v.Type, Type{DType: r.dtype, Shape: shape})
+	if v != nil && (v.DType != r.dtype || !slices.Equal(v.Shape.Fixed(), shape)) {
+		r.fail("input %d is %v, want %v", k, v.Type, Type{DType: r.dtype, Shape: extent.Fixed(shape...)})
 	}
 }
 
@@ -157,7 +158,7 @@ func (r *recurrentLayer) stepMasks() []*Value {
 	if lengths == nil {
 		return nil
 	}
-	if lengths.DType != array.Int32 || !slices.Equal(lengths.Shape, []int64{r.batch}) {
+	if lengths.DType != array.Int32 || !slices.Equal(lengths.Shape.Fixed(), []int64{r.batch}) {
 		r.fail("input 4 (sequence_lens) is %v, want i32[%d]", lengths.Type, r.batch)
 		return nil
 	}

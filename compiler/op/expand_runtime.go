@@ -83,16 +83,16 @@ func (e *expansion) cachedRotaryEmbedding() []*Item {
 		e.fail("a scale other than 1 and packed batching are not supported")
 		return nil
 	}
-	if len(cosines.Shape) != 2 || len(x.Shape) != 3 && len(x.Shape) != 4 {
+	if cosines.Shape.Rank() != 2 || x.Shape.Rank() != 3 && x.Shape.Rank() != 4 {
 		e.fail("input %v or cosines %v have a wrong number of axes", x.Type, cosines.Type)
 		return nil
 	}
-	positions := x.Shape[len(x.Shape)-2]
-	if array.Elements(places.Shape) == 1 {
-		places = e.op(Add, nil, e.reshape(places, 1, 1), e.repeated(x.Shape[0], positions))
+	positions := x.Shape.Fixed()[x.Shape.Rank()-2]
+	if array.Elements(places.Shape.Fixed()) == 1 {
+		places = e.op(Add, nil, e.reshape(places, 1, 1), e.repeated(x.Shape.Fixed()[0], positions))
 	}
 	attrs := attributes{intOf("interleaved", e.node.Int("interleaved", 0)), intOf("rotary_embedding_dim", e.node.Int("rotary_embedding_dim", 0))}
-	if len(x.Shape) == 3 {
+	if x.Shape.Rank() == 3 {
 		attrs = append(attrs, intOf("num_heads", e.rotatedHeads(x, cosines)))
 	}
 	return e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)
@@ -101,8 +101,8 @@ func (e *expansion) cachedRotaryEmbedding() []*Item {
 // rotatedHeads returns the number of heads of (batch, positions, heads*size), derived from the angles if not given.
 func (e *expansion) rotatedHeads(x, cosines *Value) int64 {
 	heads := e.node.Int("num_heads", 0)
-	if heads == 0 && cosines.Shape[1] > 0 {
-		heads = x.Shape[2] / (2 * cosines.Shape[1])
+	if heads == 0 && cosines.Shape.Fixed()[1] > 0 {
+		heads = x.Shape.Fixed()[2] / (2 * cosines.Shape.Fixed()[1])
 	}
 	return heads
 }
@@ -124,7 +124,7 @@ func (e *expansion) groupQueryAttention() []*Item {
 	heads, groups := e.node.Int("num_heads", 0), e.node.Int("kv_num_heads", 0)
 	q, k, v := e.queryKeyValue(heads, groups)
 	sink := e.attentionSink(heads)
-	if e.failed() || !e.pastFits(q.Shape[1]) {
+	if e.failed() || !e.pastFits(q.Shape.Fixed()[1]) {
 		return nil
 	}
 	places := e.placesBehindPast(q)
@@ -146,9 +146,9 @@ func (e *expansion) placesBehindPast(x *Value) *Value {
 	case places != nil:
 		return places
 	case past == nil || e.node.Int("do_rotary", 0) == 0:
-		return e.repeated(x.Shape[0], x.Shape[1])
+		return e.repeated(x.Shape.Fixed()[0], x.Shape.Fixed()[1])
 	}
-	first := e.reshape(e.placesOn(x, 1, 3), 1, x.Shape[1])
+	first := e.reshape(e.placesOn(x, 1, 3), 1, x.Shape.Fixed()[1])
 	return e.op(Add, nil, first, e.extent(past, 2))
 }
 
@@ -158,7 +158,7 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 	if e.failed() {
 		return nil, nil, nil
 	}
-	if heads < 1 || groups < 1 || len(q.Shape) != 3 {
+	if heads < 1 || groups < 1 || q.Shape.Rank() != 3 {
 		e.fail("query %v does not fit %d heads that share %d keys and values", q.Type, heads, groups)
 		return nil, nil, nil
 	}
@@ -168,11 +168,11 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 		}
 		return q, k, v
 	}
-	if q.Shape[2]%(heads+2*groups) != 0 {
+	if q.Shape.Fixed()[2]%(heads+2*groups) != 0 {
 		e.fail("packed query, key and value %v do not fit %d heads that share %d keys and values", q.Type, heads, groups)
 		return nil, nil, nil
 	}
-	size := q.Shape[2] / (heads + 2*groups)
+	size := q.Shape.Fixed()[2] / (heads + 2*groups)
 	part := func(from, to int64) *Value { return e.slice(q, 2, from*size, to*size) }
 	return part(0, heads), part(heads, heads+groups), part(heads+groups, heads+2*groups)
 }
@@ -185,7 +185,7 @@ func (e *expansion) attentionSink(heads int64) *Value {
 	case e.failed():
 	case e.wants(3):
 		e.fail("output 3, the scores, is not supported")
-	case sink != nil && array.Elements(sink.Shape) != heads:
+	case sink != nil && array.Elements(sink.Shape.Fixed()) != heads:
 		e.fail("input 11, the score of a sink, %v is not one for each of %d heads", sink.Type, heads)
 	case sink != nil:
 		return e.reshape(sink, 1, heads, 1, 1)
@@ -202,8 +202,8 @@ func (e *expansion) pastFits(tokens int64) bool {
 	switch {
 	case e.failed():
 		return false
-	case keys != nil && values != nil && len(keys.Shape) == 4 && len(values.Shape) == 4:
-		all += keys.Shape[2]
+	case keys != nil && values != nil && keys.Shape.Rank() == 4 && values.Shape.Rank() == 4:
+		all += keys.Shape.Fixed()[2]
 	case keys != nil || values != nil:
 		e.fail("the keys and values of the past do not have 4 axes, or one of them is missing")
 		return false
@@ -214,8 +214,8 @@ func (e *expansion) pastFits(tokens int64) bool {
 	lengths := e.tensor(5)
 	switch {
 	case keys == nil || lengths == nil:
-	case lengths.Const == nil && keys.Shape[0] > 1:
-		e.fail("input 5, the lengths of %d sequences, is computed, and sequences after a past must have equal lengths: fix the batch to 1 by --shape", keys.Shape[0])
+	case lengths.Const == nil && keys.Shape.Fixed()[0] > 1:
+		e.fail("input 5, the lengths of %d sequences, is computed, and sequences after a past must have equal lengths: fix the batch to 1 by --shape", keys.Shape.Fixed()[0])
 	case lengths.Const != nil:
 		for k := range lengths.Const.Len() {
 			if lengths.Const.Int(k)+1 != all {
@@ -238,7 +238,7 @@ func (e *expansion) turned(x *Value, heads int64, places *Value) *Value {
 		return nil
 	}
 	attrs := attributes{intOf("num_heads", heads), intOf("interleaved", e.node.Int("rotary_interleaved", 0))}
-	if turned := 2 * cosines.Shape[len(cosines.Shape)-1]; turned != x.Shape[2]/heads {
+	if turned := 2 * cosines.Shape.Fixed()[cosines.Shape.Rank()-1]; turned != x.Shape.Fixed()[2]/heads {
 		attrs = append(attrs, intOf("rotary_embedding_dim", turned))
 	}
 	out := e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)

@@ -74,7 +74,7 @@ func (e *expansion) quantisedRoundedLast(x *Value, k int) *Value {
 		return nil
 	}
 	attrs := attributes{intOf("to", e.resultType(k+1)), intOf("round_last", 1)}
-	return e.op(Quantize, attrs, x, e.perElement(e.tensor(k), x.Shape), e.perElement(e.tensor(k+1), x.Shape))
+	return e.op(Quantize, attrs, x, e.perElement(e.tensor(k), x.Shape.Fixed()), e.perElement(e.tensor(k+1), x.Shape.Fixed()))
 }
 
 // resultType returns TensorProto's number for the type of the zero point in input k, or of input 0.
@@ -118,13 +118,13 @@ func (e *expansion) qGemm() []*Item {
 	if e.failed() {
 		return nil
 	}
-	if bZero != nil && len(bZero.Shape) == 1 && e.node.Int("transB", 0) != 0 {
-		bZero = e.reshape(bZero, bZero.Shape[0], 1)
+	if bZero != nil && bZero.Shape.Rank() == 1 && e.node.Int("transB", 0) != 0 {
+		bZero = e.reshape(bZero, bZero.Shape.Fixed()[0], 1)
 	}
 	a = e.transposedIf(a, "transA")
 	if isKnown(b) && isKnown(bZero) {
 		b, bZero = e.centred(b, bZero), nil
-	} else if bZero != nil && array.Elements(bZero.Shape) == 1 {
+	} else if bZero != nil && array.Elements(bZero.Shape.Fixed()) == 1 {
 		bZero = e.reshape(bZero)
 	}
 	b = e.transposedIf(b, "transB")

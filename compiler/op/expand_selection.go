@@ -29,9 +29,9 @@ func (e *expansion) nonZero() []*Item {
 	}
 	mask = e.reshape(e.closed(mask, e.scalar(array.Bool, 0)), -1)
 	found := e.op(Positions, nil, mask)
-	rows := make([]*Value, len(x.Shape))
-	for k, extent := range x.Shape {
-		row := e.op(Div, nil, found, e.scalar(array.Int64, float64(array.Elements(x.Shape[k+1:]))))
+	rows := make([]*Value, x.Shape.Rank())
+	for k, extent := range x.Shape.Fixed() {
+		row := e.op(Div, nil, found, e.scalar(array.Int64, float64(array.Elements(x.Shape.Fixed()[k+1:]))))
 		row = e.op("Mod", nil, row, e.scalar(array.Int64, float64(extent)))
 		rows[k] = e.op(Unsqueeze, nil, row, e.ints(0))
 	}
@@ -51,14 +51,14 @@ func (e *expansion) compress() []*Item {
 	axis := int64(0)
 	if e.node.Attrs["axis"] == nil {
 		x = e.reshape(x, -1)
-	} else if axis = e.axis(e.node.Int("axis", 0), len(x.Shape)); e.failed() {
+	} else if axis = e.axis(e.node.Int("axis", 0), x.Shape.Rank()); e.failed() {
 		return nil
 	}
 	switch {
 	case e.failed():
 		return nil
-	case condition.DType != array.Bool || len(condition.Shape) != 1 || condition.Shape[0] > x.Shape[axis]:
-		e.fail("condition %v does not fit %d elements", condition.Type, x.Shape[axis])
+	case condition.DType != array.Bool || condition.Shape.Rank() != 1 || condition.Shape.Fixed()[0] > x.Shape.Fixed()[axis]:
+		e.fail("condition %v does not fit %d elements", condition.Type, x.Shape.Fixed()[axis])
 		return nil
 	case x.Open != nil && (int64(x.Open.Axis) != axis || condition.Open == nil || condition.Open.Count != x.Open.Count):
 		e.fail("the extent of input 0 depends on data, and need not be that of the condition: that is not supported")
@@ -75,16 +75,16 @@ func (e *expansion) topK() []*Item {
 	if e.failed() {
 		return nil
 	}
-	axis := e.axis(e.node.Int("axis", -1), len(x.Shape))
-	if k != nil && array.Elements(k.Shape) != 1 {
+	axis := e.axis(e.node.Int("axis", -1), x.Shape.Rank())
+	if k != nil && array.Elements(k.Shape.Fixed()) != 1 {
 		e.fail("input 1 (k), %v, is not one number", k.Type)
 	}
 	if e.failed() {
 		return nil
 	}
-	most, limit := k, e.scalar(array.Int64, float64(x.Shape[axis]))
+	most, limit := k, e.scalar(array.Int64, float64(x.Shape.Fixed()[axis]))
 	if k != nil && k.Const == nil {
-		most = e.ints(x.Shape[axis])
+		most = e.ints(x.Shape.Fixed()[axis])
 	}
 	var count *Value
 	switch open := x.Open; {
@@ -113,11 +113,11 @@ func (e *expansion) topK() []*Item {
 // shape returns the count where the extent depends on data.
 func (e *expansion) shape() []*Item {
 	x := e.tensor(0)
-	rank := int64(len(x.Shape))
+	rank := int64(x.Shape.Rank())
 	begin, end := e.clamped(e.node.Int("start", 0), rank), e.clamped(e.node.Int("end", rank), rank)
 	parts := []*Value{}
 	for k := begin; k < end && !e.failed(); k++ {
-		part := e.ints(x.Shape[k])
+		part := e.ints(x.Shape.Fixed()[k])
 		if int(k) == x.Open.Axis {
 			part = e.reshape(x.Open.Count, 1)
 		}

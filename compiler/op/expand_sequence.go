@@ -145,7 +145,7 @@ func (e *expansion) splitToSequence() []*Item {
 	if e.failed() {
 		return nil
 	}
-	rank := int64(len(v.Shape))
+	rank := int64(v.Shape.Rank())
 	axis := e.node.Int("axis", 0)
 	if axis < 0 {
 		axis += rank
@@ -154,7 +154,7 @@ func (e *expansion) splitToSequence() []*Item {
 		e.fail("axis %d is outside %v", axis, v.Type)
 		return nil
 	}
-	lengths := e.splitLengths(v.Shape[axis])
+	lengths := e.splitLengths(v.Shape.Fixed()[axis])
 	if e.failed() {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (e *expansion) splitLengths(extent int64) []int64 {
 			e.fail("input 1 (split) is not constant: sequences must be known when the model is read")
 			return nil
 		}
-		if len(split.Shape) == 1 {
+		if split.Shape.Rank() == 1 {
 			return e.givenLengths(split.Const, extent)
 		}
 		if split.Const.Len() != 1 {

@@ -20,7 +20,7 @@ func (e *expansion) nonMaxSuppression() []*Item {
 		return nil
 	}
 	wanted := e.parameter(2, array.Int64, 0)
-	rounds := scores.Shape[2]
+	rounds := scores.Shape.Fixed()[2]
 	if e.failed() {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (e *expansion) nonMaxSuppression() []*Item {
 		e.fail("up to %d boxes of a class would be selected, and %d are supported: make input 2 (max_output_boxes_per_class) a smaller constant",
 			rounds, maxSuppressions)
 		return nil
-	case rounds*scores.Shape[0]*scores.Shape[1] == 0:
+	case rounds*scores.Shape.Fixed()[0]*scores.Shape.Fixed()[1] == 0:
 		return only(e.known(array.New(array.Int64, 0, 3)))
 	}
 	chosen := e.suppressed(e.corners(boxes), scores, rounds)
@@ -43,7 +43,7 @@ func (e *expansion) nonMaxSuppression() []*Item {
 }
 
 func (e *expansion) boxesFit(boxes, scores *Value) bool {
-	b, s := boxes.Shape, scores.Shape
+	b, s := boxes.Shape.Fixed(), scores.Shape.Fixed()
 	if len(b) != 3 || len(s) != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2] || boxes.DType != scores.DType || !boxes.DType.IsFloat() {
 		e.fail("boxes %v and scores %v do not fit", boxes.Type, scores.Type)
 	}
@@ -59,7 +59,7 @@ func (e *expansion) parameter(k int, d array.DType, def float64) *Value {
 	if v == nil || e.failed() {
 		return e.scalar(d, def)
 	}
-	if array.Elements(v.Shape) != 1 {
+	if array.Elements(v.Shape.Fixed()) != 1 {
 		e.fail("input %d, %v, is not one number", k, v.Type)
 	}
 	return e.reshape(e.cast(d, v))
@@ -85,7 +85,7 @@ func (e *expansion) suppressed(corners, scores *Value, rounds int64) *Value {
 	smallest := e.parameter(4, scores.DType, math.Inf(-1))
 	left := e.op(Where, nil, e.op(Greater, nil, scores, smallest), scores, e.scalar(scores.DType, math.Inf(-1)))
 	all := func() *Value { return e.rounds(candidates{left, corners, nil}, corners, limit, rounds) }
-	if e.failed() || !pools(scores.Shape[2], rounds) {
+	if e.failed() || !pools(scores.Shape.Fixed()[2], rounds) {
 		return all()
 	}
 	pool, cut := e.pool(left, corners)
@@ -123,7 +123,7 @@ func pools(boxes, rounds int64) bool {
 // pool returns the boxes of each class with scores above a cut, and the highest score of the others, (batch, classes,
 // 1). Neighbours have similar scores and belong to different groups: a group holds boxes at a fixed stride.
 func (e *expansion) pool(scores, corners *Value) (candidates, *Value) {
-	s, out := scores.Shape, e.scalar(scores.DType, math.Inf(-1))
+	s, out := scores.Shape.Fixed(), e.scalar(scores.DType, math.Inf(-1))
 	groups := (s[2] + poolGroup - 1) / poolGroup
 	if more := poolGroup*groups - s[2]; more > 0 {
 		scores = e.op(Concat, attributes{intOf("axis", 2)}, scores, e.op(Expand, nil, out, e.ints(s[0], s[1], more)))
@@ -158,7 +158,7 @@ func (e *expansion) selectedBoxes(chosen, at *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	s := chosen.Shape
+	s := chosen.Shape.Fixed()
 	divided := func(v *Value, by int64) *Value { return e.op(Div, nil, v, e.scalar(array.Int64, float64(by))) }
 	batch := divided(at, s[1]*s[2])
 	class := e.op("Mod", nil, divided(at, s[2]), e.scalar(array.Int64, float64(s[1])))

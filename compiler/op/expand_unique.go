@@ -27,7 +27,7 @@ func (e *expansion) unique() []*Item {
 	if e.node.Attrs["axis"] == nil {
 		x = e.reshape(x, -1)
 	} else {
-		axis = e.axis(e.node.Int("axis", 0), len(x.Shape))
+		axis = e.axis(e.node.Int("axis", 0), x.Shape.Rank())
 	}
 	rows := e.rows(x, int(axis))
 	sorted := attributes{intOf("sorted", e.node.Int("sorted", 1))}
@@ -36,7 +36,7 @@ func (e *expansion) unique() []*Item {
 	if e.failed() {
 		return nil
 	}
-	extent := x.Shape[axis]
+	extent := x.Shape.Fixed()[axis]
 	places := e.positions(extent)
 	isFirst := e.op(Equal, nil, first, places)
 	count := e.trues(isFirst)
@@ -59,11 +59,11 @@ func (e *expansion) rows(x *Value, axis int) *Value {
 		return nil
 	}
 	perm := []int64{int64(axis)}
-	for k := range x.Shape {
+	for k := range x.Shape.Fixed() {
 		if k != axis {
 			perm = append(perm, int64(k))
 		}
 	}
-	others := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
-	return e.reshape(e.op(Transpose, attributes{intsOf("perm", perm...)}, x), x.Shape[axis], array.Elements(others))
+	others := slices.Delete(slices.Clone(x.Shape.Fixed()), axis, axis+1)
+	return e.reshape(e.op(Transpose, attributes{intsOf("perm", perm...)}, x), x.Shape.Fixed()[axis], array.Elements(others))
 }

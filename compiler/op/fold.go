@@ -13,16 +13,16 @@ func Evaluate(n *Node) (*array.Array, error) {
 	case Known:
 		return n.result, nil
 	case Reshaping:
-		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape, Data: n.In[0].Const.Data}, nil
+		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape.Fixed(), Data: n.In[0].Const.Data}, nil
 	case Permute:
 		return n.Budget.Arrange(n.In[0].Const, n.def.Perm(n)), nil
 	}
-	size, err := array.CheckedBytes(n.Out.DType, n.Out.Shape)
+	size, err := array.CheckedBytes(n.Out.DType, n.Out.Shape.Fixed())
 	if err != nil {
 		return nil, err
 	}
 	if size == 0 {
-		return array.New(n.Out.DType, n.Out.Shape...), nil
+		return array.New(n.Out.DType, n.Out.Shape.Fixed()...), nil
 	}
 	return evaluateLowered(n)
 }
@@ -39,7 +39,7 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(out, out.DType, RowMajor(len(n.Out.Shape)))})
+	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(out, out.DType, RowMajor(n.Out.Shape.Rank()))})
 	if err != nil {
 		return nil, err
 	}

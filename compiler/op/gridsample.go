@@ -6,14 +6,15 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var gridSampleDefs = []Def{
 	{
 		Name: "GridSample", Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "gridsample", Infer: inferGridSample, Lower: lowerGridSample,
 		Work: func(n *Node) float64 {
-			work := 10 * float64(array.Elements(n.Out.Shape))
-			for range n.Out.Shape[2:] {
+			work := 10 * float64(array.Elements(n.Out.Shape.Fixed()))
+			for range n.Out.Shape.Fixed()[2:] {
 				work *= 2
 			}
 			return work
@@ -24,12 +25,12 @@ var gridSampleDefs = []Def{
 
 func inferGridSample(n *Node) (Type, error) {
 	x, grid := n.In[0], n.In[1]
-	rank := len(x.Shape)
-	if rank < 3 || len(grid.Shape) != rank || !grid.DType.IsFloat() || x.DType == array.Bool ||
-		grid.Shape[0] != x.Shape[0] || grid.Shape[rank-1] != int64(rank-2) {
+	rank := x.Shape.Rank()
+	if rank < 3 || grid.Shape.Rank() != rank || !grid.DType.IsFloat() || x.DType == array.Bool ||
+		grid.Shape.Fixed()[0] != x.Shape.Fixed()[0] || grid.Shape.Fixed()[rank-1] != int64(rank-2) {
 		return Type{}, fmt.Errorf("grid %v does not fit input %v", grid.Type, x.Type)
 	}
-	if slices.Contains(x.Shape, 0) {
+	if slices.Contains(x.Shape.Fixed(), 0) {
 		return Type{}, fmt.Errorf("nothing to sample in %v", x.Type)
 	}
 	n.Int("align_corners", 0)
@@ -39,7 +40,7 @@ func inferGridSample(n *Node) (Type, error) {
 	if mode := n.Text("padding_mode", "zeros"); mode != "zeros" && mode != "border" && mode != "reflection" {
 		return Type{}, fmt.Errorf("padding_mode %q is unknown", mode)
 	}
-	return Type{x.DType, slices.Concat(x.Shape[:2], grid.Shape[1:rank-1])}, nil
+	return Type{x.DType, extent.Fixed(slices.Concat(x.Shape.Fixed()[:2], grid.Shape.Fixed()[1:rank-1])...)}, nil
 }
 
 // gridFilters holds the taps around the floor of a coordinate, and their weights for a given fraction. A filter
@@ -174,13 +175,13 @@ func (g gridAxis) table(l *Lowering, shape []int64, taps int64, weight func(int6
 // axis first.
 func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, grid := l.Readable(in[0]), l.Readable(in[1])
-	spatial := x.Shape[2:]
+	spatial := x.Shape.Fixed()[2:]
 	d := wideType(n.Out.DType)
 	if !d.IsFloat() {
 		d = array.Float32
 	}
 	filter := gridFilters[n.Text("mode", "linear")]
-	places := n.In[1].Shape[:len(spatial)+1]
+	places := n.In[1].Shape.Fixed()[:len(spatial)+1]
 	var tables []tapTable
 	var taps []int64
 	for k, e := range spatial {
@@ -191,7 +192,7 @@ func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		}))
 		taps = append(taps, filter.taps)
 	}
-	acc := l.Reduce("gridsample", expr.Sum, n.Out.Shape, LayoutOf(n, [][]int{x.Layout, grid.Layout}), taps, func(i, r []expr.Expr) expr.Expr {
+	acc := l.Reduce("gridsample", expr.Sum, n.Out.Shape.Fixed(), LayoutOf(n, [][]int{x.Layout, grid.Layout}), taps, func(i, r []expr.Expr) expr.Expr {
 		index := slices.Clone(i[:2])
 		var weight expr.Expr
 		for k, t := range tables {
@@ -218,10 +219,10 @@ func inferAffineGrid(n *Node) (Type, error) {
 	}
 	d := int64(len(size) - 2)
 	theta := n.In[0]
-	if d < 2 || d > 3 || !theta.DType.IsFloat() || !sameShape(theta.Shape, []int64{size[0], d, d + 1}) {
+	if d < 2 || d > 3 || !theta.DType.IsFloat() || !sameShape(theta.Shape.Fixed(), []int64{size[0], d, d + 1}) {
 		return Type{}, fmt.Errorf("theta %v and size %v do not fit", theta.Type, size)
 	}
-	return Type{theta.DType, append(append([]int64{size[0]}, size[2:]...), d)}, nil
+	return Type{theta.DType, extent.Fixed(append(append([]int64{size[0]}, size[2:]...), d)...)}, nil
 }
 
 // affineGridAt returns theta times the homogeneous coordinates of a position, that of the last axis first.
@@ -231,7 +232,7 @@ func affineGridAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	sum := wide(in[0].At(i[0], row, expr.I(int64(d))))
 	for k := range d {
 		axis := d - k // of the result
-		length := float64(n.Out.Shape[axis])
+		length := float64(n.Out.Shape.Fixed()[axis])
 		p := expr.To(sum.DType(), i[axis])
 		c := linear(p, 2/length, 1/length-1)
 		if n.Int("align_corners", 0) != 0 {

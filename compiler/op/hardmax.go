@@ -22,10 +22,10 @@ func lowerHardmax(l *Lowering, n *Node, x Operand) Operand {
 	axes := softmaxAxes(n)
 	largest := l.reduceAxes("largest", expr.Maximum, x, axes, func(i, _ []expr.Expr) expr.Expr { return exact(x.At(i...)) })
 	first := l.reduceAxes("first", expr.Minimum, x, axes, func(i, kept []expr.Expr) expr.Expr {
-		return expr.Sel(isExtreme(exact(x.At(i...)), largest.At(kept...)), place(i, x.Shape, axes), expr.Highest(array.Int64))
+		return expr.Sel(isExtreme(exact(x.At(i...)), largest.At(kept...)), place(i, x.Shape.Fixed(), axes), expr.Highest(array.Int64))
 	})
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
-		hit := expr.Bin(expr.Eq, place(i, x.Shape, axes), first.At(keptOf(i, axes)...))
+		hit := expr.Bin(expr.Eq, place(i, x.Shape.Fixed(), axes), first.At(keptOf(i, axes)...))
 		return expr.Sel(hit, expr.F(n.Out.DType, 1), expr.Zero(n.Out.DType))
 	})
 }

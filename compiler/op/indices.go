@@ -8,14 +8,14 @@ import "fmt"
 func IndexedAxes(n *Node) (operand int, extents []int64) {
 	switch n.Op {
 	case Gather, GatherElements, "ScatterElements", "Scatter":
-		x := n.In[0].Shape
+		x := n.In[0].Shape.Fixed()
 		axis := n.axis(n.Int("axis", 0), len(x))
 		return 1, x[axis : axis+1]
 	case "RoiAlign":
-		return 2, n.In[0].Shape[:1]
+		return 2, n.In[0].Shape.Fixed()[:1]
 	case "GatherND", "ScatterND":
-		batch, index := n.Int("batch_dims", 0), n.In[1].Shape
-		return 1, n.In[0].Shape[batch : batch+index[len(index)-1]]
+		batch, index := n.Int("batch_dims", 0), n.In[1].Shape.Fixed()
+		return 1, n.In[0].Shape.Fixed()[batch : batch+index[len(index)-1]]
 	}
 	return 0, nil
 }

@@ -163,7 +163,7 @@ func (r *resize) weighAxes(l *Lowering, samplers []sampler, x Operand, at func(i
 	slices.SortStableFunc(samplers, func(a, b sampler) int {
 		return cmp.Compare(float64(a.out)/float64(a.in), float64(b.out)/float64(b.in))
 	})
-	shape := append([]int64{}, x.Shape...)
+	shape := append([]int64{}, x.Shape.Fixed()...)
 	for _, s := range samplers {
 		shape[s.axis] = s.out
 		inner := at

@@ -5,13 +5,14 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
 var knownDefs = []Def{
 	knownDef(Shape, 1, 1, evalShape),
 	knownDef("Size", 1, 1, func(n *Node) (*array.Array, error) {
-		return n.Budget.ints([]int64{array.Elements(n.In[0].Shape)}), nil
+		return n.Budget.ints([]int64{array.Elements(n.In[0].Shape.Fixed())}), nil
 	}),
 	knownDef("Constant", 0, 0, evalConstant),
 	knownDef("ConstantOfShape", 1, 1, evalConstantOfShape),
@@ -31,13 +32,13 @@ func knownDef(name string, minIn, maxIn int, eval func(n *Node) (*array.Array, e
 				return Type{}, err
 			}
 			n.result = a
-			return Type{a.DType, a.Shape}, nil
+			return Type{a.DType, extent.Fixed(a.Shape...)}, nil
 		},
 	}
 }
 
 func evalShape(n *Node) (*array.Array, error) {
-	shape := n.In[0].Shape
+	shape := n.In[0].Shape.Fixed()
 	begin, _ := clampRange(n.Int("start", 0), math.MaxInt64, 1, int64(len(shape)))
 	_, count := clampRange(n.Int("start", 0), n.Int("end", math.MaxInt64), 1, int64(len(shape)))
 	return n.Budget.ints(shape[begin:begin+count], count), nil
@@ -116,10 +117,10 @@ func evalEyeLike(n *Node) (*array.Array, error) {
 	if code := n.Int("dtype", 0); code != 0 {
 		d = onnx.FromDataType(int32(code))
 	}
-	if len(n.In[0].Shape) != 2 || d == array.Invalid {
+	if n.In[0].Shape.Rank() != 2 || d == array.Invalid {
 		return nil, fmt.Errorf("input %v is not a matrix, or of a type that is not supported", n.In[0].Type)
 	}
-	a := n.Budget.array(d, n.In[0].Shape...)
+	a := n.Budget.array(d, n.In[0].Shape.Fixed()...)
 	rows, columns := a.Shape[0], a.Shape[1]
 	k := max(-rows, min(n.Int("k", 0), columns))
 	for i := max(0, -k); i < rows && i+k < columns; i++ {

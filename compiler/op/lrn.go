@@ -17,7 +17,7 @@ func inferLRN(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	if size := n.Int("size", 0); size < 1 || size > 1<<16 || len(n.In[0].Shape) < 2 {
+	if size := n.Int("size", 0); size < 1 || size > 1<<16 || n.In[0].Shape.Rank() < 2 {
 		return Type{}, fmt.Errorf("a window of %d channels does not fit %v", size, n.In[0].Type)
 	}
 	n.Float("alpha", 0)
@@ -31,8 +31,8 @@ func inferLRN(n *Node) (Type, error) {
 func lowerLRN(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	size := n.Int("size", 1)
-	before, channels := (size-1)/2, x.Shape[1]
-	sum := l.Reduce("squares", expr.Sum, x.Shape, x.Layout, []int64{size}, func(i, r []expr.Expr) expr.Expr {
+	before, channels := (size-1)/2, x.Shape.Fixed()[1]
+	sum := l.Reduce("squares", expr.Sum, x.Shape.Fixed(), x.Layout, []int64{size}, func(i, r []expr.Expr) expr.Expr {
 		index := append([]expr.Expr{}, i...)
 		index[1] = expr.SubE(expr.AddE(i[1], r[0]), expr.I(before))
 		term := square(wide(x.At(index...)))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var matmulDefs = []Def{
@@ -17,20 +18,20 @@ var matmulDefs = []Def{
 	{
 		Name: Gemm, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "dense", ChannelsOut: true, Infer: inferGemm, Lower: lowerGemm,
 		Layout: rowMajorResult, Work: func(n *Node) float64 {
-			return 2 * float64(array.Elements(n.Out.Shape)) * float64(gemmDepth(n))
+			return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(gemmDepth(n))
 		},
 		Traits: Traits{Product: gemmProduct, Tiled: true},
 	},
 }
 
-func rowMajorResult(n *Node, _ [][]int) []int { return RowMajor(len(n.Out.Shape)) }
+func rowMajorResult(n *Node, _ [][]int) []int { return RowMajor(n.Out.Shape.Rank()) }
 
 func matmulWork(n *Node) float64 {
-	a := n.In[0].Shape
-	return 2 * float64(array.Elements(n.Out.Shape)) * float64(a[len(a)-1])
+	a := n.In[0].Shape.Fixed()
+	return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(a[len(a)-1])
 }
 
-func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape) }
+func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape.Fixed()) }
 
 // inferProduct follows numpy: leading axes broadcast; an operand of rank 1 gets an axis that the result loses again.
 func inferProduct(n *Node, rule typeRule) (Type, error) {
@@ -38,7 +39,7 @@ func inferProduct(n *Node, rule typeRule) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	a, b := n.In[0].Shape, n.In[1].Shape
+	a, b := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
 	if len(a) == 0 || len(b) == 0 {
 		return Type{}, fmt.Errorf("operands %v and %v must not be scalars", a, b)
 	}
@@ -56,7 +57,7 @@ func inferProduct(n *Node, rule typeRule) (Type, error) {
 	if len(b) > 1 {
 		shape = append(shape, b[len(b)-1])
 	}
-	return Type{d, shape}, nil
+	return Type{d, extent.Fixed(shape...)}, nil
 }
 
 // leading returns the batch axes of an operand of a matrix product.
@@ -64,20 +65,20 @@ func leading(shape []int64) []int64 { return shape[:max(0, len(shape)-2)] }
 
 func lowerMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	a, b := l.matrix(in[0]), l.matrix(in[1])
-	batch, err := Broadcast(leading(a.Shape), leading(b.Shape))
+	batch, err := Broadcast(leading(a.Shape.Fixed()), leading(b.Shape.Fixed()))
 	if err != nil {
 		return Operand{}, err
 	}
-	depth := a.Shape[len(a.Shape)-1]
-	rank := len(n.Out.Shape)
-	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape, RowMajor(rank), []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+	depth := a.Shape.Fixed()[a.Shape.Rank()-1]
+	rank := n.Out.Shape.Rank()
+	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape.Fixed(), RowMajor(rank), []int64{depth}, func(i, r []expr.Expr) expr.Expr {
 		ai, rest := append([]expr.Expr{}, i[:len(batch)]...), i[len(batch):]
 		bi := append(append([]expr.Expr{}, ai...), r[0])
-		if len(a.Shape) > 1 {
+		if a.Shape.Rank() > 1 {
 			ai, rest = append(ai, rest[0]), rest[1:]
 		}
 		ai = append(ai, r[0])
-		if len(b.Shape) > 1 {
+		if b.Shape.Rank() > 1 {
 			bi = append(bi, rest[0])
 		}
 		return expr.MulE(factor(n, matrixAt(a, batch, ai)), factor(n, matrixAt(b, batch, bi)))
@@ -98,9 +99,9 @@ func (l *Lowering) matrix(o Operand) Operand { return l.Arrange(o, o.Layout) }
 
 // matrixAt reads an operand of lower rank than the batch, or with broadcast batch axes.
 func matrixAt(o Operand, batch []int64, i []expr.Expr) expr.Expr {
-	own := append([]expr.Expr{}, i[len(i)-len(o.Shape):]...)
-	skip := len(batch) - len(leading(o.Shape))
-	for k, e := range leading(o.Shape) {
+	own := append([]expr.Expr{}, i[len(i)-o.Shape.Rank():]...)
+	skip := len(batch) - len(leading(o.Shape.Fixed()))
+	for k, e := range leading(o.Shape.Fixed()) {
 		if e == 1 && batch[skip+k] != 1 {
 			own[k] = expr.I(0)
 		}
@@ -109,7 +110,7 @@ func matrixAt(o Operand, batch []int64, i []expr.Expr) expr.Expr {
 }
 
 func gemmShape(n *Node) (m, k, k2, cols int64) {
-	a, b := n.In[0].Shape, n.In[1].Shape
+	a, b := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
 	m, k, k2, cols = a[0], a[1], b[0], b[1]
 	if n.Int("transA", 0) != 0 {
 		m, k = k, m
@@ -130,16 +131,16 @@ func inferGemm(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	if len(n.In[0].Shape) != 2 || len(n.In[1].Shape) != 2 {
+	if n.In[0].Shape.Rank() != 2 || n.In[1].Shape.Rank() != 2 {
 		return Type{}, fmt.Errorf("operands %v and %v must have rank 2", n.In[0].Shape, n.In[1].Shape)
 	}
 	m, k, k2, cols := gemmShape(n)
 	if k != k2 {
 		return Type{}, fmt.Errorf("operands %v and %v do not fit", n.In[0].Shape, n.In[1].Shape)
 	}
-	out := Type{d, []int64{m, cols}}
+	out := Type{d, extent.Fixed(m, cols)}
 	if n.Has(2) {
-		if s, err := Broadcast(out.Shape, n.In[2].Shape); err != nil || !sameShape(s, out.Shape) {
+		if s, err := Broadcast(out.Shape.Fixed(), n.In[2].Shape.Fixed()); err != nil || !sameShape(s, out.Shape.Fixed()) {
 			return Type{}, fmt.Errorf("bias %v does not fit %v", n.In[2].Shape, out.Shape)
 		}
 	}
@@ -156,7 +157,7 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		b = l.Arrange(b, []int{1, 0})
 	}
 	b = l.matrix(b)
-	acc := l.Reduce("dense", expr.Sum, n.Out.Shape, RowMajor(2), []int64{gemmDepth(n)}, func(i, r []expr.Expr) expr.Expr {
+	acc := l.Reduce("dense", expr.Sum, n.Out.Shape.Fixed(), RowMajor(2), []int64{gemmDepth(n)}, func(i, r []expr.Expr) expr.Expr {
 		ai, bi := []expr.Expr{i[0], r[0]}, []expr.Expr{r[0], i[1]}
 		if transA {
 			ai[0], ai[1] = ai[1], ai[0]
@@ -174,7 +175,7 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.Has(2) {
 		c = in[2]
 		if c.Const != nil {
-			c = l.Arrange(c, withoutUnits(c.Shape, c.Layout))
+			c = l.Arrange(c, withoutUnits(c.Shape.Fixed(), c.Layout))
 		}
 	}
 	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
@@ -183,7 +184,7 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			e = expr.MulE(e, like(e, alpha))
 		}
 		if n.Has(2) && beta != 0 {
-			x := wide(c.Broadcast(n.Out.Shape, i))
+			x := wide(c.Broadcast(n.Out.Shape.Fixed(), i))
 			if beta != 1 {
 				x = expr.MulE(x, like(x, beta))
 			}

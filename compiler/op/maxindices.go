@@ -7,12 +7,13 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var maxUnpoolDefs = []Def{{
 	Name: "MaxUnpool", Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "maxunpool", Infer: inferMaxUnpool, Lower: lowerMaxUnpool,
 	Work: func(n *Node) float64 {
-		return float64(array.Elements(n.Out.Shape)) * float64(array.Elements(n.In[0].Shape[2:]))
+		return float64(array.Elements(n.Out.Shape.Fixed())) * float64(array.Elements(n.In[0].Shape.Fixed()[2:]))
 	},
 }}
 
@@ -20,9 +21,9 @@ var maxUnpoolDefs = []Def{{
 // with the last axis fastest, or the first spatial one if storage_order is 1.
 func lowerMaxIndices(l *Lowering, n *Node, win window, x Operand) Operand {
 	best := slide(l, n, win, x, "best", expr.Maximum, exact)
-	rank, shape := len(x.Shape), n.In[0].Shape
+	rank, shape := x.Shape.Rank(), n.In[0].Shape.Fixed()
 	const none = math.MaxInt64
-	at := l.Reduce("position", expr.Minimum, n.Out.Shape, ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {
+	at := l.Reduce("position", expr.Minimum, n.Out.Shape.Fixed(), ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {
 		xi := slices.Clone(i)
 		var inside expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
 		flat := expr.I(0)
@@ -59,8 +60,8 @@ func firstFastest(index []expr.Expr, shape []int64) expr.Expr {
 
 func inferMaxUnpool(n *Node) (Type, error) {
 	x, index := n.In[0], n.In[1]
-	rank := len(x.Shape) - 2
-	if rank < 1 || index.DType != array.Int64 || !sameShape(x.Shape, index.Shape) || x.DType == array.Bool || slices.Contains(x.Shape, 0) {
+	rank := x.Shape.Rank() - 2
+	if rank < 1 || index.DType != array.Int64 || !sameShape(x.Shape.Fixed(), index.Shape.Fixed()) || x.DType == array.Bool || slices.Contains(x.Shape.Fixed(), 0) {
 		return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
 	}
 	natural, err := unpooled(n)
@@ -68,21 +69,21 @@ func inferMaxUnpool(n *Node) (Type, error) {
 		return Type{}, err
 	}
 	if !n.Has(2) {
-		return Type{x.DType, natural}, nil
+		return Type{x.DType, extent.Fixed(natural...)}, nil
 	}
 	shape := n.KnownInts(2, "output_shape")
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	if len(shape) != rank+2 || !sameShape(shape[:2], x.Shape[:2]) || slices.Min(shape) < 1 {
+	if len(shape) != rank+2 || !sameShape(shape[:2], x.Shape.Fixed()[:2]) || slices.Min(shape) < 1 {
 		return Type{}, fmt.Errorf("output_shape %v does not fit %v", shape, x.Type)
 	}
-	return Type{x.DType, shape}, nil
+	return Type{x.DType, extent.Fixed(shape...)}, nil
 }
 
 // unpooled returns the shape that a MaxPool with the same attributes reduces to the operand's.
 func unpooled(n *Node) ([]int64, error) {
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	rank := len(x) - 2
 	kernel, strides, pads := n.Ints("kernel_shape", nil), n.Ints("strides", nil), n.Ints("pads", make([]int64, 2*rank))
 	if strides == nil {
@@ -115,13 +116,13 @@ func lowerMaxUnpool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if err != nil {
 		return Operand{}, err
 	}
-	spatial, pooled := natural[2:], x.Shape[2:]
-	last := l.Reduce("last", expr.Maximum, n.Out.Shape, x.Layout, []int64{array.Elements(pooled)}, func(i, r []expr.Expr) expr.Expr {
-		flat := expr.AddE(expr.MulE(i[0], expr.I(x.Shape[1])), i[1])
+	spatial, pooled := natural[2:], x.Shape.Fixed()[2:]
+	last := l.Reduce("last", expr.Maximum, n.Out.Shape.Fixed(), x.Layout, []int64{array.Elements(pooled)}, func(i, r []expr.Expr) expr.Expr {
+		flat := expr.AddE(expr.MulE(i[0], expr.I(x.Shape.Fixed()[1])), i[1])
 		var found expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
 		for k, e := range spatial {
 			flat = expr.AddE(expr.MulE(flat, expr.I(e)), i[2+k])
-			if n.Out.Shape[2+k] > e {
+			if n.Out.Shape.Fixed()[2+k] > e {
 				found = expr.Bin(expr.And, found, expr.Bin(expr.Lt, i[2+k], expr.I(e)))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // moveDef returns an operator that reads each element of its result from one place.
@@ -31,12 +32,12 @@ var moveDefs = []Def{
 	moveDef(Concat, 1, -1, inferConcat, concatAt).with(Traits{Concat: concatAxis}),
 	moveDef(Pad, 1, 4, inferPad, padAt),
 	moveDef(Expand, 2, 2, inferExpand, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-		return in[0].Broadcast(n.Out.Shape, i)
+		return in[0].Broadcast(n.Out.Shape.Fixed(), i)
 	}),
 	moveDef("Tile", 2, 2, inferTile, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		index := make([]expr.Expr, len(i))
 		for k, e := range i {
-			index[k] = expr.Bin(expr.FloorMod, e, expr.I(n.In[0].Shape[k]))
+			index[k] = expr.Bin(expr.FloorMod, e, expr.I(n.In[0].Shape.Fixed()[k]))
 		}
 		return in[0].At(index...)
 	}),
@@ -49,34 +50,34 @@ func inferConcat(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	shape := append([]int64{}, n.In[0].Shape...)
+	shape := append([]int64{}, n.In[0].Shape.Fixed()...)
 	axis := n.axis(n.Int("axis", 1), len(shape))
 	if n.err != nil {
 		return Type{}, n.err
 	}
 	for k, v := range n.In[1:] {
-		if len(v.Shape) != len(shape) {
+		if v.Shape.Rank() != len(shape) {
 			return Type{}, fmt.Errorf("input %d is %v where input 0 is %v", k+1, v.Type, n.In[0].Type)
 		}
 		for j := range shape {
-			if j != axis && v.Shape[j] != shape[j] {
+			if j != axis && v.Shape.Fixed()[j] != shape[j] {
 				return Type{}, fmt.Errorf("input %d is %v where input 0 is %v", k+1, v.Type, n.In[0].Type)
 			}
 		}
-		shape[axis] += v.Shape[axis]
+		shape[axis] += v.Shape.Fixed()[axis]
 	}
-	return Type{d, shape}, nil
+	return Type{d, extent.Fixed(shape...)}, nil
 }
 
-func concatAxis(n *Node) int { return n.axis(n.Int("axis", 1), len(n.Out.Shape)) }
+func concatAxis(n *Node) int { return n.axis(n.Int("axis", 1), n.Out.Shape.Rank()) }
 
 // concatAt selects the operand by the position on the axis, in the order of the operands.
 func concatAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	axis := concatAxis(n)
 	var e expr.Expr
-	end := n.Out.Shape[axis]
+	end := n.Out.Shape.Fixed()[axis]
 	for k := len(in) - 1; k >= 0; k-- {
-		extent := in[k].Shape[axis]
+		extent := in[k].Shape.Fixed()[axis]
 		if extent == 0 {
 			continue
 		}
@@ -111,7 +112,7 @@ func ZeroPads(n *Node) (before, after []int64, ok bool) {
 
 // padAmounts returns a Pad's pads before and after each axis; negative ones crop.
 func padAmounts(n *Node) (before, after []int64) {
-	rank := len(n.In[0].Shape)
+	rank := n.In[0].Shape.Rank()
 	before, after = make([]int64, rank), make([]int64, rank)
 	list := n.IntsOr(1, "pads")
 	axes := RowMajor(rank)
@@ -143,14 +144,14 @@ func inferPad(n *Node) (Type, error) {
 	if mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap" {
 		return Type{}, fmt.Errorf("mode %q is not supported", mode)
 	}
-	if n.Has(2) && array.Elements(n.In[2].Shape) != 1 {
+	if n.Has(2) && array.Elements(n.In[2].Shape.Fixed()) != 1 {
 		return Type{}, fmt.Errorf("input 2 (value) is %v and no scalar", n.In[2].Type)
 	}
 	if n.Has(2) && n.In[2].DType != n.In[0].DType {
 		return Type{}, fmt.Errorf("input 2 is %v where input 0 is %v", n.In[2].DType, n.In[0].DType)
 	}
 	n.Float("value", 0)
-	shape := append([]int64{}, n.In[0].Shape...)
+	shape := append([]int64{}, n.In[0].Shape.Fixed()...)
 	for k, e := range shape {
 		shape[k] = e + before[k] + after[k]
 		_, cropped := uncropped(e, before[k], after[k])
@@ -158,7 +159,7 @@ func inferPad(n *Node) (Type, error) {
 			return Type{}, fmt.Errorf("axis %d of extent %d is too short for its pads", k, e)
 		}
 	}
-	return Type{n.In[0].DType, shape}, nil
+	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
 }
 
 // uncropped returns the first index and the number of indices that negative pads leave on an axis.
@@ -171,12 +172,12 @@ func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	mode := n.Text("mode", "constant")
 	fill := expr.F(n.Out.DType, n.Float("value", 0))
 	if n.Has(2) {
-		fill = in[2].At(zeros(len(in[2].Shape))...)
+		fill = in[2].At(zeros(in[2].Shape.Rank())...)
 	}
 	index := make([]expr.Expr, len(i))
 	var inside expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
 	for k, e := range i {
-		p, extent := expr.SubE(e, expr.I(before[k])), n.In[0].Shape[k]
+		p, extent := expr.SubE(e, expr.I(before[k])), n.In[0].Shape.Fixed()[k]
 		index[k] = p
 		switch {
 		case before[k] <= 0 && after[k] <= 0:
@@ -200,30 +201,30 @@ func inferExpand(n *Node) (Type, error) {
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	shape, err := Broadcast(n.In[0].Shape, target)
-	return Type{n.In[0].DType, shape}, err
+	shape, err := Broadcast(n.In[0].Shape.Fixed(), target)
+	return Type{n.In[0].DType, extent.Fixed(shape...)}, err
 }
 
 func inferTile(n *Node) (Type, error) {
 	repeats := n.KnownInts(1, "repeats")
-	if n.err == nil && len(repeats) != len(n.In[0].Shape) {
+	if n.err == nil && len(repeats) != n.In[0].Shape.Rank() {
 		n.fail("%d repeats for %v", len(repeats), n.In[0].Type)
 	}
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	shape := append([]int64{}, n.In[0].Shape...)
+	shape := append([]int64{}, n.In[0].Shape.Fixed()...)
 	for k, r := range repeats {
 		if r < 0 || r > 1<<32 {
 			return Type{}, fmt.Errorf("repeats %v are negative or too large", repeats)
 		}
 		shape[k] *= r
 	}
-	return Type{n.In[0].DType, shape}, nil
+	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
 }
 
 func blockShape(n *Node) (shape []int64, block int64, err error) {
-	shape, block = n.In[0].Shape, n.Int("blocksize", 0)
+	shape, block = n.In[0].Shape.Fixed(), n.Int("blocksize", 0)
 	if len(shape) != 4 || block < 1 || block > 1<<16 {
 		err = fmt.Errorf("blocksize %d does not fit %v", block, n.In[0].Type)
 	}
@@ -238,11 +239,11 @@ func inferDepthToSpace(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{n.In[0].DType, []int64{s[0], s[1] / (b * b), s[2] * b, s[3] * b}}, nil
+	return Type{n.In[0].DType, extent.Fixed(s[0], s[1]/(b*b), s[2]*b, s[3]*b)}, nil
 }
 
 func depthToSpaceAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	b, channels := n.Int("blocksize", 1), n.Out.Shape[1]
+	b, channels := n.Int("blocksize", 1), n.Out.Shape.Fixed()[1]
 	div := func(e expr.Expr) expr.Expr { return expr.Bin(expr.FloorDiv, e, expr.I(b)) }
 	mod := func(e expr.Expr) expr.Expr { return expr.Bin(expr.FloorMod, e, expr.I(b)) }
 	inner := expr.AddE(expr.MulE(mod(i[2]), expr.I(b)), mod(i[3]))
@@ -261,11 +262,11 @@ func inferSpaceToDepth(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{n.In[0].DType, []int64{s[0], s[1] * b * b, s[2] / b, s[3] / b}}, nil
+	return Type{n.In[0].DType, extent.Fixed(s[0], s[1]*b*b, s[2]/b, s[3]/b)}, nil
 }
 
 func spaceToDepthAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	b, channels := n.Int("blocksize", 1), n.In[0].Shape[1]
+	b, channels := n.Int("blocksize", 1), n.In[0].Shape.Fixed()[1]
 	inner := expr.Bin(expr.FloorDiv, i[1], expr.I(channels))
 	c := expr.Bin(expr.FloorMod, i[1], expr.I(channels))
 	h := expr.AddE(expr.MulE(i[2], expr.I(b)), expr.Bin(expr.FloorDiv, inner, expr.I(b)))

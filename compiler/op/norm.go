@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var normDefs = []Def{
@@ -14,7 +15,7 @@ var normDefs = []Def{
 		Infer: inferLayerNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			return lowerNorm(l, n, in, layerNormAxes(n), func(p Operand, i []expr.Expr) expr.Expr {
-				return p.Broadcast(n.Out.Shape, i)
+				return p.Broadcast(n.Out.Shape.Fixed(), i)
 			}), nil
 		},
 	},
@@ -26,7 +27,7 @@ var normDefs = []Def{
 		Name: "InstanceNormalization", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "instancenorm", Traits: Traits{Rowwise: true},
 		Infer: inferInstanceNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
-			axes := make([]bool, len(n.In[0].Shape))
+			axes := make([]bool, n.In[0].Shape.Rank())
 			for k := 2; k < len(axes); k++ {
 				axes[k] = true
 			}
@@ -40,16 +41,16 @@ var normDefs = []Def{
 func lowerRMSNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, scale, axes := l.Readable(in[0]), l.Readable(in[1]), layerNormAxes(n)
 	squares := l.reduceAxes("squares", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return square(wide(x.At(i...))) })
-	inverse := l.inverseRoot(n, squares, float64(elementsOver(x.Shape, axes)))
+	inverse := l.inverseRoot(n, squares, float64(elementsOver(x.Shape.Fixed(), axes)))
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		e := expr.MulE(wide(x.At(i...)), inverse.At(keptOf(i, axes)...))
-		return expr.To(n.Out.DType, expr.MulE(e, wide(scale.Broadcast(n.Out.Shape, i))))
+		return expr.To(n.Out.DType, expr.MulE(e, wide(scale.Broadcast(n.Out.Shape.Fixed(), i))))
 	}), nil
 }
 
 // inverseRoot returns the stage 1 / sqrt(sum/count + epsilon).
 func (l *Lowering) inverseRoot(n *Node, sum Operand, count float64) Operand {
-	return l.Map("inverse", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
+	return l.Map("inverse", sum.Shape.Fixed(), sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)
 		mean := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
 		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, mean))
@@ -57,7 +58,7 @@ func (l *Lowering) inverseRoot(n *Node, sum Operand, count float64) Operand {
 }
 
 func inferBatchNorm(n *Node) (Type, error) {
-	d, x := n.In[0].DType, n.In[0].Shape
+	d, x := n.In[0].DType, n.In[0].Shape.Fixed()
 	if n.Output > 0 || n.Int("training_mode", 0) != 0 {
 		return Type{}, fmt.Errorf("training mode is not supported: export the model for inference")
 	}
@@ -65,12 +66,12 @@ func inferBatchNorm(n *Node) (Type, error) {
 		return Type{}, fmt.Errorf("input %v has no channel axis of floating point type", n.In[0].Type)
 	}
 	for k, p := range n.In[1:] {
-		if !sameShape(p.Shape, x[1:2]) || !p.DType.IsFloat() {
+		if !sameShape(p.Shape.Fixed(), x[1:2]) || !p.DType.IsFloat() {
 			return Type{}, fmt.Errorf("input %d is %v, want %d channels", k+1, p.Type, x[1])
 		}
 	}
 	n.Float("epsilon", 1e-5)
-	return Type{d, x}, nil
+	return Type{d, extent.Fixed(x...)}, nil
 }
 
 // lowerBatchNorm computes scale * (x-mean) / sqrt(var+epsilon) + bias. The graph folds it if the statistics are known.
@@ -89,7 +90,7 @@ func lowerBatchNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 }
 
 func layerNormAxes(n *Node) []bool {
-	rank := len(n.In[0].Shape)
+	rank := n.In[0].Shape.Rank()
 	axes := make([]bool, rank)
 	for k := n.axis(n.Int("axis", -1), rank); k < rank; k++ {
 		axes[k] = true
@@ -99,22 +100,22 @@ func layerNormAxes(n *Node) []bool {
 
 func inferLayerNorm(n *Node) (Type, error) {
 	d, err := floats(n)
-	if err != nil || len(n.In[0].Shape) == 0 {
+	if err != nil || n.In[0].Shape.Rank() == 0 {
 		return Type{}, fmt.Errorf("input %v is not of floating point type with an axis", n.In[0].Type)
 	}
 	axes := layerNormAxes(n)
 	n.Float("epsilon", 1e-5)
 	if n.Output > 0 { // the mean, or the reciprocal deviation
-		shape := slices.Clone(n.In[0].Shape)
+		shape := slices.Clone(n.In[0].Shape.Fixed())
 		for k := range shape {
 			if axes[k] {
 				shape[k] = 1
 			}
 		}
-		return Type{wideType(d), shape}, nil
+		return Type{wideType(d), extent.Fixed(shape...)}, nil
 	}
 	for k, p := range n.In[1:] {
-		if s, err := Broadcast(n.In[0].Shape, p.Shape); err != nil || !sameShape(s, n.In[0].Shape) {
+		if s, err := Broadcast(n.In[0].Shape.Fixed(), p.Shape.Fixed()); err != nil || !sameShape(s, n.In[0].Shape.Fixed()) {
 			return Type{}, fmt.Errorf("input %d is %v which does not fit %v", k+1, p.Type, n.In[0].Type)
 		}
 	}
@@ -123,17 +124,17 @@ func inferLayerNorm(n *Node) (Type, error) {
 
 func inferInstanceNorm(n *Node) (Type, error) {
 	d, err := floats(n)
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	if err != nil || len(x) < 3 {
 		return Type{}, fmt.Errorf("input %v is not N, C and spatial axes of floating point type", n.In[0].Type)
 	}
 	for k, p := range n.In[1:] {
-		if !sameShape(p.Shape, x[1:2]) {
+		if !sameShape(p.Shape.Fixed(), x[1:2]) {
 			return Type{}, fmt.Errorf("input %d is %v, want %d channels", k+1, p.Type, x[1])
 		}
 	}
 	n.Float("epsilon", 1e-5)
-	return Type{d, x}, nil
+	return Type{d, extent.Fixed(x...)}, nil
 }
 
 // lowerNorm normalises over the flagged axes: stages sum, centred, sum of squares, reciprocal deviation; then scale
@@ -141,9 +142,9 @@ func inferInstanceNorm(n *Node) (Type, error) {
 // reciprocal deviation.
 func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Operand, i []expr.Expr) expr.Expr) Operand {
 	x := l.Readable(in[0])
-	count := float64(elementsOver(x.Shape, axes))
+	count := float64(elementsOver(x.Shape.Fixed(), axes))
 	sum := l.reduceAxes("sum", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
-	centred := l.Map("centred", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr {
+	centred := l.Map("centred", x.Shape.Fixed(), x.Layout, func(i []expr.Expr) expr.Expr {
 		mean := sum.At(keptOf(i, axes)...)
 		return expr.SubE(wide(x.At(i...)), expr.MulE(mean, like(mean, 1/count)))
 	})
@@ -153,12 +154,12 @@ func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Ope
 	inverse := l.inverseRoot(n, squares, count)
 	switch n.Output {
 	case 1:
-		return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {
+		return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
 			mean := sum.At(keptOf(i, axes)...)
 			return expr.MulE(mean, like(mean, 1/count))
 		})
 	case 2:
-		return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr { return inverse.At(keptOf(i, axes)...) })
+		return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr { return inverse.At(keptOf(i, axes)...) })
 	}
 	params := make([]Operand, 0, 2)
 	for k := 1; k < len(in); k++ {

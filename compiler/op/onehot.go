@@ -6,13 +6,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var oneHotDefs = []Def{moveDef("OneHot", 3, 3, inferOneHot, oneHotAt)}
 
 // oneHotAxis returns the result axis of the positions, and its extent.
 func oneHotAxis(n *Node) (axis int, depth int64) {
-	axis = n.axis(n.Int("axis", -1), len(n.In[0].Shape)+1)
+	axis = n.axis(n.Int("axis", -1), n.In[0].Shape.Rank()+1)
 	a := n.In[1].Const
 	if a == nil || a.Len() != 1 || !(a.Float(0) >= 1 && a.Float(0) < 1<<40) {
 		n.fail("input 1 (depth) is not a positive constant: dynamic shapes are not supported")
@@ -26,10 +27,10 @@ func inferOneHot(n *Node) (Type, error) {
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	if !sameShape(n.In[2].Shape, []int64{2}) || n.In[0].DType == array.Bool {
+	if !sameShape(n.In[2].Shape.Fixed(), []int64{2}) || n.In[0].DType == array.Bool {
 		return Type{}, fmt.Errorf("indices %v or values %v do not fit", n.In[0].Type, n.In[2].Type)
 	}
-	return Type{n.In[2].DType, slices.Insert(slices.Clone(n.In[0].Shape), axis, depth)}, nil
+	return Type{n.In[2].DType, extent.Fixed(slices.Insert(slices.Clone(n.In[0].Shape.Fixed()), axis, depth)...)}, nil
 }
 
 // oneHotAt returns the second of the two values at the position of the index, possibly counted from the end.

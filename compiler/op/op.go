@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -29,7 +30,7 @@ const (
 // Type is the element type and shape of a value.
 type Type struct {
 	DType array.DType
-	Shape []int64
+	Shape extent.Shape
 }
 
 // String returns for example f32[1,64,56,56].
@@ -139,10 +140,10 @@ func Infer(n *Node, d *Def) error {
 	if err != nil {
 		return err
 	}
-	if len(out.Shape) > onnx.MaxRank {
-		return fmt.Errorf("the result would have rank %d: up to %d is supported", len(out.Shape), onnx.MaxRank)
+	if out.Shape.Rank() > onnx.MaxRank {
+		return fmt.Errorf("the result would have rank %d: up to %d is supported", out.Shape.Rank(), onnx.MaxRank)
 	}
-	if _, err := array.CheckedBytes(out.DType, out.Shape); err != nil {
+	if _, err := array.CheckedBytes(out.DType, out.Shape.Fixed()); err != nil {
 		return err
 	}
 	n.Out = out
@@ -154,7 +155,7 @@ func Work(n *Node) float64 {
 	if n.def.Work != nil {
 		return n.def.Work(n)
 	}
-	return float64(array.Elements(n.Out.Shape))
+	return float64(array.Elements(n.Out.Shape.Fixed()))
 }
 
 // LayoutOf returns the natural memory order of the result's axes.
@@ -162,8 +163,8 @@ func LayoutOf(n *Node, in [][]int) []int {
 	if n.def.Layout != nil {
 		return n.def.Layout(n, in)
 	}
-	if len(in) > 0 && len(in[0]) == len(n.Out.Shape) {
+	if len(in) > 0 && len(in[0]) == n.Out.Shape.Rank() {
 		return in[0]
 	}
-	return RowMajor(len(n.Out.Shape))
+	return RowMajor(n.Out.Shape.Rank())
 }

@@ -23,7 +23,7 @@ var openDefs = []Def{closeDef()}
 
 func closeDef() Def {
 	return moveDef(Close, 3, 3, func(n *Node) (Type, error) {
-		n.axis(n.Int("axis", 0), len(n.In[0].Shape))
+		n.axis(n.Int("axis", 0), n.In[0].Shape.Rank())
 		return n.In[0].Type, n.err
 	}, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		axis := n.axis(n.Int("axis", 0), len(i))
@@ -44,7 +44,7 @@ func OpenOf(n *Node) (*Open, error) {
 		}
 		axis := n.through(k, v.Open.Axis)
 		switch {
-		case axis < 0 || n.Out.Shape[axis] != v.Shape[v.Open.Axis]:
+		case axis < 0 || n.Out.Shape.Fixed()[axis] != v.Shape.Fixed()[v.Open.Axis]:
 			return nil, fmt.Errorf("the extent of axis %d of input %d, %v, depends on data, which is not supported here: "+
 				"make the input an output of the model, and end the model there", v.Open.Axis, k, v.Type)
 		case result != nil && *result != Open{axis, v.Open.Count}:
@@ -64,7 +64,7 @@ func (n *Node) meets(axis int) error {
 		return nil
 	}
 	for k, v := range n.In {
-		if at := axis - len(n.Out.Shape) + len(v.Shape); v.Present() && v.Open == nil && at >= 0 && v.Shape[at] != 1 {
+		if at := axis - n.Out.Shape.Rank() + v.Shape.Rank(); v.Present() && v.Open == nil && at >= 0 && v.Shape.Fixed()[at] != 1 {
 			return fmt.Errorf("input %d, %v, has a known extent where that of another input depends on data: that is not supported", k, v.Type)
 		}
 	}
@@ -76,11 +76,11 @@ func (n *Node) meets(axis int) error {
 func (n *Node) through(k, axis int) int {
 	switch n.def.Kind {
 	case ElementWise:
-		return axis + len(n.Out.Shape) - len(n.In[k].Shape)
+		return axis + n.Out.Shape.Rank() - n.In[k].Shape.Rank()
 	case Permute:
 		return slices.Index(n.def.Perm(n), axis)
 	case Reshaping:
-		return reshapedAxis(n.In[0].Shape, n.Out.Shape, axis)
+		return reshapedAxis(n.In[0].Shape.Fixed(), n.Out.Shape.Fixed(), axis)
 	}
 	if rule := throughs[n.Op]; rule != nil {
 		return rule(n, k, axis)
@@ -110,12 +110,12 @@ var throughs = map[string]func(n *Node, k, axis int) int{
 		return unless(k > 0 || start[axis] != 0 || step[axis] != 1, axis)
 	},
 	"Split": func(n *Node, k, axis int) int {
-		return unless(k > 0 || axis == n.axis(n.Int("axis", 0), len(n.Out.Shape)), axis)
+		return unless(k > 0 || axis == n.axis(n.Int("axis", 0), n.Out.Shape.Rank()), axis)
 	},
 	Softmax:    func(n *Node, _, axis int) int { return unless(softmaxAxes(n)[axis], axis) },
 	LogSoftmax: func(n *Node, _, axis int) int { return unless(softmaxAxes(n)[axis], axis) },
 	MatMul: func(n *Node, k, axis int) int {
-		return unless(k > 0 || len(n.In[0].Shape) < 2 || axis != len(n.In[0].Shape)-2, len(n.Out.Shape)-2)
+		return unless(k > 0 || n.In[0].Shape.Rank() < 2 || axis != n.In[0].Shape.Rank()-2, n.Out.Shape.Rank()-2)
 	},
 	Gemm:           func(n *Node, k, axis int) int { return unless(k > 0 || axis > 0 || n.Int("transA", 0) != 0, 0) },
 	"ArgMax":       func(n *Node, k, axis int) int { return throughReduction(n, k, axis, argAxis(n)) },
@@ -135,19 +135,19 @@ func unless(refused bool, axis int) int {
 }
 
 func throughGather(n *Node, k, axis int) int {
-	over := n.axis(n.Int("axis", 0), len(n.In[0].Shape))
+	over := n.axis(n.Int("axis", 0), n.In[0].Shape.Rank())
 	switch {
 	case k == 1:
 		return over + axis
 	case axis < over:
 		return axis
 	}
-	return unless(axis == over, axis+len(n.In[1].Shape)-1)
+	return unless(axis == over, axis+n.In[1].Shape.Rank()-1)
 }
 
 // throughGatherND follows the axes of tuples.
 func throughGatherND(n *Node, k, axis int) int {
-	return unless(k == 0 || axis == len(n.In[1].Shape)-1 || int64(axis) < n.Int("batch_dims", 0), axis)
+	return unless(k == 0 || axis == n.In[1].Shape.Rank()-1 || int64(axis) < n.Int("batch_dims", 0), axis)
 }
 
 // throughReduction follows an axis that is kept.

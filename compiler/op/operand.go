@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // Operand is a value inside a kernel: a tensor in memory, a constant with a layout chosen by its reader, or
@@ -27,7 +28,7 @@ type Operand struct {
 
 // At returns the element at an index by the value's own axes.
 func (o Operand) At(i ...expr.Expr) expr.Expr {
-	if len(i) != len(o.Shape) {
+	if len(i) != o.Shape.Rank() {
 		panic(fmt.Sprintf("op: %d indices into %v", len(i), o.Type))
 	}
 	if o.Tensor == nil {
@@ -79,7 +80,7 @@ func NewLowering(b *Budget) *Lowering {
 // Input returns an operand that each execution receives in memory in the given layout.
 func (l *Lowering) Input(id int, name string, t Type, layout []int) Operand {
 	tensor := l.bind(id, layout, func() *expr.Tensor {
-		return expr.NewInput(name, t.DType, Physical(t.Shape, layout)...)
+		return expr.NewInput(name, t.DType, Physical(t.Shape.Fixed(), layout)...)
 	})
 	return Operand{Type: t, Layout: layout, Tensor: tensor, id: id}
 }
@@ -87,14 +88,14 @@ func (l *Lowering) Input(id int, name string, t Type, layout []int) Operand {
 // Constant returns an operand with known elements.
 func (l *Lowering) Constant(id int, a *array.Array) Operand {
 	l.known[id] = a
-	return Operand{Type: Type{a.DType, a.Shape}, Layout: RowMajor(len(a.Shape)), Const: a, id: id}
+	return Operand{Type: Type{a.DType, extent.Fixed(a.Shape...)}, Layout: RowMajor(len(a.Shape)), Const: a, id: id}
 }
 
 // Made returns a constant that an operator computes from others at compile time.
 func (l *Lowering) Made(a *array.Array) Operand {
 	t := expr.NewConstant("constant", a.DType, a.Shape...)
 	l.Args[t] = Arg{Made: a}
-	return Operand{Type: Type{a.DType, a.Shape}, Layout: RowMajor(len(a.Shape)), Tensor: t}
+	return Operand{Type: Type{a.DType, extent.Fixed(a.Shape...)}, Layout: RowMajor(len(a.Shape)), Tensor: t}
 }
 
 // settle evaluates a row-major stage at compile time if it reads only constants.
@@ -156,7 +157,7 @@ func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 		return o
 	}
 	o.Tensor = l.bind(o.id, layout, func() *expr.Tensor {
-		return expr.NewConstant("constant", o.Const.DType, Physical(o.Shape, layout)...)
+		return expr.NewConstant("constant", o.Const.DType, Physical(o.Shape.Fixed(), layout)...)
 	})
 	o.Layout, o.Const = layout, nil
 	return o
@@ -165,7 +166,7 @@ func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 // Map adds a stage that computes each element of a value from its index.
 func (l *Lowering) Map(name string, shape []int64, layout []int, body func(i []expr.Expr) expr.Expr) Operand {
 	t := expr.Compute(name, Physical(shape, layout), func(p []expr.Expr) expr.Expr { return body(logical(p, layout)) })
-	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
+	return Operand{Type: Type{t.DType, extent.Fixed(shape...)}, Layout: layout, Tensor: t}
 }
 
 // Reduce adds a stage that combines terms over reduction axes of the given extents. Without terms, it is the neutral
@@ -179,7 +180,7 @@ func (l *Lowering) Reduce(name string, c expr.Combiner, shape []int64, layout []
 	t := expr.ReduceOver(name, c, Physical(shape, layout), extents, func(p, r []expr.Expr) expr.Expr {
 		return body(logical(p, layout), r)
 	})
-	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
+	return Operand{Type: Type{t.DType, extent.Fixed(shape...)}, Layout: layout, Tensor: t}
 }
 
 // Lazy returns a value that is computed wherever it is read.
@@ -195,7 +196,7 @@ func (l *Lowering) Materialise(name string, o Operand) Operand {
 	if o.Tensor != nil {
 		return o
 	}
-	return l.Map(name, o.Shape, o.Layout, func(i []expr.Expr) expr.Expr { return narrowed(o.DType, o.at(i)) })
+	return l.Map(name, o.Shape.Fixed(), o.Layout, func(i []expr.Expr) expr.Expr { return narrowed(o.DType, o.at(i)) })
 }
 
 // variables returns an index of any position in a shape.
@@ -216,7 +217,7 @@ func (l *Lowering) bounded(o Operand) Operand {
 	if o.Tensor != nil || o.Const != nil {
 		return o
 	}
-	if expr.Size(o.At(variables(o.Shape)...)) <= maxLazyNodes {
+	if expr.Size(o.At(variables(o.Shape.Fixed())...)) <= maxLazyNodes {
 		return o
 	}
 	return l.Materialise("part", o)
@@ -229,7 +230,7 @@ func (l *Lowering) Store(o Operand, d array.DType, layout []int) *expr.Tensor {
 	if o.Tensor != nil && o.Tensor.Role == expr.Computed && o.Tensor.DType == d && slices.Equal(o.Layout, layout) {
 		return o.Tensor
 	}
-	return l.Map("out", o.Shape, layout, func(i []expr.Expr) expr.Expr { return narrowed(d, o.At(i...)) }).Tensor
+	return l.Map("out", o.Shape.Fixed(), layout, func(i []expr.Expr) expr.Expr { return narrowed(d, o.At(i...)) }).Tensor
 }
 
 // narrowed returns an expression in a type. It drops preceding conversions from that type and back.

@@ -166,7 +166,7 @@ func (p *phases) ahead(k int, phase expr.Expr) expr.Expr {
 func (p *phases) lower(l *Lowering, n *Node, x, w Operand, all []Operand) Operand {
 	begin, extent := p.reach()
 	x = l.padSpatial(x, begin, extent, expr.Zero(x.DType))
-	acc := p.sum(l, n.Out.Shape[0], x, w)
+	acc := p.sum(l, n.Out.Shape.Fixed()[0], x, w)
 	return addBias(l, n, p.interleave(l, n, acc), all, 2)
 }
 
@@ -214,7 +214,7 @@ func (p *phases) channel(oc, c expr.Expr) expr.Expr {
 // interleave reads each element of the result from its phase; it is zero in a phase without weights.
 func (p *phases) interleave(l *Lowering, n *Node, acc Operand) Operand {
 	t := Type{acc.DType, n.Out.Shape}
-	return l.Lazy(t, ChannelsLast(len(t.Shape)), func(i []expr.Expr) expr.Expr {
+	return l.Lazy(t, ChannelsLast(t.Shape.Rank()), func(i []expr.Expr) expr.Expr {
 		var phase, place []expr.Expr
 		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
 		for k := range p.out {

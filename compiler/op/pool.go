@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var poolDefs = []Def{
@@ -26,14 +27,14 @@ func poolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, erro
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: label,
 		Infer: inferPool, Lower: lower, Layout: channelsLastResult,
 		Work: func(n *Node) float64 {
-			return float64(array.Elements(n.Out.Shape)) * float64(array.Elements(n.Ints("kernel_shape", nil)))
+			return float64(array.Elements(n.Out.Shape.Fixed())) * float64(array.Elements(n.Ints("kernel_shape", nil)))
 		},
 		Detail: func(n *Node) string { return windowDetail(poolWindow(n)) },
 	}
 }
 
 func poolWindow(n *Node) (window, error) {
-	return newWindow(n, n.In[0].Shape[2:], n.Ints("kernel_shape", nil))
+	return newWindow(n, n.In[0].Shape.Fixed()[2:], n.Ints("kernel_shape", nil))
 }
 
 func inferPool(n *Node) (Type, error) {
@@ -41,7 +42,7 @@ func inferPool(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	if len(x) < 3 {
 		return Type{}, fmt.Errorf("input %v has no spatial axes", x)
 	}
@@ -53,13 +54,13 @@ func inferPool(n *Node) (Type, error) {
 	if n.Output > 0 {
 		d = array.Int64
 	}
-	return Type{d, append([]int64{x[0], x[1]}, win.out...)}, nil
+	return Type{d, extent.Fixed(append([]int64{x[0], x[1]}, win.out...)...)}, nil
 }
 
 // slide combines a term of each element in each window of the padded x.
 func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Combiner, term termFn) Operand {
-	rank := len(x.Shape)
-	return l.Reduce(name, c, n.Out.Shape, ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {
+	rank := x.Shape.Rank()
+	return l.Reduce(name, c, n.Out.Shape.Fixed(), ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {
 		xi := append([]expr.Expr{}, i...)
 		for k := range win.in {
 			xi[2+k] = win.at(k, i[2+k], r[k])
@@ -144,7 +145,7 @@ func globalPoolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand
 
 // inferImage returns a type with one element per image.
 func inferImage(n *Node) (Type, error) {
-	x := n.In[0].Shape
+	x := n.In[0].Shape.Fixed()
 	if len(x) < 3 {
 		return Type{}, fmt.Errorf("input %v is not N, C and spatial axes", n.In[0].Type)
 	}
@@ -152,14 +153,14 @@ func inferImage(n *Node) (Type, error) {
 	for range x[2:] {
 		out = append(out, 1)
 	}
-	return Type{n.In[0].DType, out}, nil
+	return Type{n.In[0].DType, extent.Fixed(out...)}, nil
 }
 
-func firstOperandWork(n *Node) float64 { return float64(array.Elements(n.In[0].Shape)) }
+func firstOperandWork(n *Node) float64 { return float64(array.Elements(n.In[0].Shape.Fixed())) }
 
 // overImage combines a term of each element in each image.
 func overImage(l *Lowering, n *Node, x Operand, name string, c expr.Combiner, term termFn) Operand {
-	return l.Reduce(name, c, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
+	return l.Reduce(name, c, n.Out.Shape.Fixed(), ChannelsLast(x.Shape.Rank()), x.Shape.Fixed()[2:], func(i, r []expr.Expr) expr.Expr {
 		return term(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...))
 	})
 }
@@ -170,7 +171,7 @@ func lowerGlobalMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 func lowerGlobalAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	sum := overImage(l, n, l.Readable(in[0]), "globalpool", expr.Sum, wide)
-	scale := 1 / float64(array.Elements(in[0].Shape[2:]))
+	scale := 1 / float64(array.Elements(in[0].Shape.Fixed()[2:]))
 	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)
 		return expr.To(n.Out.DType, expr.MulE(e, expr.F(e.DType(), scale)))

@@ -5,7 +5,7 @@ import "slices"
 // convProduct describes a Conv: the weights are [output channels, input channels of a group, window].
 func convProduct(n *Node) Product {
 	whole := n.Int("group", 1) == 1
-	return Product{Axis: 1, WeightAxis: 0, Mergeable: whole, Scalable: true, Pointwise: whole && areOnes(n.In[1].Shape[2:])}
+	return Product{Axis: 1, WeightAxis: 0, Mergeable: whole, Scalable: true, Pointwise: whole && areOnes(n.In[1].Shape.Fixed()[2:])}
 }
 
 // convTransposeProduct describes a ConvTranspose: the weights are [input channels, output channels of a group,
@@ -21,7 +21,7 @@ func gemmProduct(n *Node) Product {
 		p.WeightAxis = 0
 	}
 	if n.Has(2) {
-		bias := n.In[2].Shape
+		bias := n.In[2].Shape.Fixed()
 		p.Mergeable = len(bias) < 2 || len(bias) == 2 && bias[0] == 1
 		p.Scalable = plain && len(bias) == 1
 	}
@@ -31,8 +31,8 @@ func gemmProduct(n *Node) Product {
 // matmulProduct describes a MatMul, which has no bias operand.
 func matmulProduct(n *Node) Product {
 	return Product{
-		Axis: len(n.Out.Shape) - 1, WeightAxis: 1, Pointwise: known(n.In[1:]),
-		Mergeable: len(n.In[1].Shape) == 2 && len(n.In[0].Shape) >= 2,
+		Axis: n.Out.Shape.Rank() - 1, WeightAxis: 1, Pointwise: known(n.In[1:]),
+		Mergeable: n.In[1].Shape.Rank() == 2 && n.In[0].Shape.Rank() >= 2,
 	}
 }
 

@@ -168,7 +168,7 @@ func dequantize(n *Node, x []expr.Expr) expr.Expr {
 }
 
 func inferIntegerConv(n *Node) (Type, error) {
-	if n.Has(2) && (n.In[2].DType != n.In[0].DType || array.Elements(n.In[2].Shape) != 1) {
+	if n.Has(2) && (n.In[2].DType != n.In[0].DType || array.Elements(n.In[2].Shape.Fixed()) != 1) {
 		return Type{}, fmt.Errorf("the value of padding %v is not a scalar %v", n.In[2].Type, n.In[0].DType)
 	}
 	d, err := integers(n)
@@ -182,7 +182,7 @@ func lowerIntegerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	fill := expr.Zero(in[0].DType)
 	if n.Has(2) {
 		value := l.Readable(in[2])
-		fill = value.At(zeros(len(value.Shape))...)
+		fill = value.At(zeros(value.Shape.Rank())...)
 	}
 	return lowerConvSum(l, n, in[0], in[1], fill)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // Internal operators: the elementwise parts of one step of a recurrent layer, for batch n and hidden size h. LSTM,
@@ -73,7 +74,7 @@ func (s step) def() Def {
 				}
 			}
 			return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
-				return expr.To(n.Out.DType, s.f(n, gates{n, operands, n.Out.Shape[1], i}))
+				return expr.To(n.Out.DType, s.f(n, gates{n, operands, n.Out.Shape.Fixed()[1], i}))
 			}), nil
 		},
 	}
@@ -84,23 +85,23 @@ func (s step) infer(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	z := n.In[0].Shape
+	z := n.In[0].Shape.Fixed()
 	if len(z) != 2 || z[1]%s.gates != 0 {
 		return Type{}, fmt.Errorf("%v are not %d gates side by side", n.In[0].Type, s.gates)
 	}
-	out := Type{d, []int64{z[0], z[1] / s.gates}}
+	out := Type{d, extent.Fixed(z[0], z[1]/s.gates)}
 	probes := make([]Operand, len(n.In))
 	for k, v := range n.In {
 		if !n.Has(k) {
 			continue
 		}
-		if want := s.shapes(z, out.Shape); k > 0 && !sameShape(v.Shape, want[k-1]) {
+		if want := s.shapes(z, out.Shape.Fixed()); k > 0 && !sameShape(v.Shape.Fixed(), want[k-1]) {
 			return Type{}, fmt.Errorf("input %d is %v, want %v", k, v.Type, want[k-1])
 		}
 		probes[k] = Operand{Type: v.Type, at: func([]expr.Expr) expr.Expr { return expr.Zero(d) }}
 	}
 	// Reading the attributes here reports invalid ones.
-	s.f(n, gates{n, probes, out.Shape[1], []expr.Expr{expr.I(0), expr.I(0)}})
+	s.f(n, gates{n, probes, out.Shape.Fixed()[1], []expr.Expr{expr.I(0), expr.I(0)}})
 	return out, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 type (
@@ -47,7 +48,7 @@ func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 			data := l.Readable(in[0])
 			reduced := reducedAxes(n)
 			acc := l.reduceAxes("reduce", c, data, reduced, func(i, _ []expr.Expr) expr.Expr { return term(wide(data.At(i...))) })
-			count := elementsOver(data.Shape, reduced)
+			count := elementsOver(data.Shape.Fixed(), reduced)
 			return keepReduced(l, n, acc, reduced, func(e expr.Expr) expr.Expr { return after(e, count) }), nil
 		},
 		Detail: func(n *Node) string { return fmt.Sprintf("%s axes %v", n.Op[len("Reduce"):], axisList(reducedAxes(n))) },
@@ -56,7 +57,7 @@ func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 
 // reducedAxes flags the reduced axes: all if none are given, unless an attribute changes that.
 func reducedAxes(n *Node) []bool {
-	rank := len(n.In[0].Shape)
+	rank := n.In[0].Shape.Rank()
 	list := n.IntsOr(1, "axes")
 	if len(list) > 0 {
 		return n.axes(list, rank)
@@ -93,7 +94,7 @@ func inferReduce(n *Node) (Type, error) {
 	}
 	keep := n.Int("keepdims", 1) != 0
 	out := []int64{}
-	for k, e := range n.In[0].Shape {
+	for k, e := range n.In[0].Shape.Fixed() {
 		switch {
 		case !set[k]:
 			out = append(out, e)
@@ -101,7 +102,7 @@ func inferReduce(n *Node) (Type, error) {
 			out = append(out, 1)
 		}
 	}
-	return Type{d, out}, nil
+	return Type{d, extent.Fixed(out...)}, nil
 }
 
 func reduceLayout(n *Node, in [][]int) []int {
@@ -118,17 +119,17 @@ func (l *Lowering) reduceAxes(name string, c expr.Combiner, x Operand, reduced [
 	var shape, extents []int64
 	for _, axis := range x.Layout { // reduction axes in the order of memory
 		if reduced[axis] {
-			extents = append(extents, x.Shape[axis])
+			extents = append(extents, x.Shape.Fixed()[axis])
 		}
 	}
-	for k, e := range x.Shape {
+	for k, e := range x.Shape.Fixed() {
 		if !reduced[k] {
 			shape = append(shape, e)
 		}
 	}
 	layout := dropAxes(x.Layout, reduced)
 	full := func(i, r []expr.Expr) []expr.Expr {
-		index := make([]expr.Expr, len(x.Shape))
+		index := make([]expr.Expr, x.Shape.Rank())
 		for _, axis := range x.Layout {
 			if reduced[axis] {
 				index[axis], r = r[0], r[1:]
@@ -164,7 +165,7 @@ func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after termFn
 	keep := n.Int("keepdims", 1) != 0
 	layout := acc.Layout
 	if keep {
-		layout = RowMajor(len(n.Out.Shape))
+		layout = RowMajor(n.Out.Shape.Rank())
 	}
 	return l.Lazy(n.Out, layout, func(i []expr.Expr) expr.Expr {
 		if keep {
@@ -185,7 +186,7 @@ func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	sum := l.reduceAxes("sum", expr.Sum, x, reduced, func(i, kept []expr.Expr) expr.Expr {
 		return expr.Un(expr.Exp, expr.SubE(wide(x.At(i...)), shift(kept)))
 	})
-	acc := l.Map("logsumexp", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
+	acc := l.Map("logsumexp", sum.Shape.Fixed(), sum.Layout, func(i []expr.Expr) expr.Expr {
 		return expr.AddE(expr.Un(expr.Log, sum.At(i...)), shift(i))
 	})
 	return keepReduced(l, n, acc, reduced, same), nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var reshapeDefs = []Def{
@@ -16,13 +17,13 @@ var reshapeDefs = []Def{
 		Name: Transpose, Kind: Permute, MinIn: 1, MaxIn: 1, Perm: permutation,
 		Infer: func(n *Node) (Type, error) {
 			perm := permutation(n)
-			return Type{n.In[0].DType, Physical(n.In[0].Shape, perm)}, n.err
+			return Type{n.In[0].DType, extent.Fixed(Physical(n.In[0].Shape.Fixed(), perm)...)}, n.err
 		},
 	},
 }
 
 func permutation(n *Node) []int {
-	rank := len(n.In[0].Shape)
+	rank := n.In[0].Shape.Rank()
 	list := n.Ints("perm", nil)
 	if list == nil {
 		perm := RowMajor(rank)
@@ -51,10 +52,10 @@ func inferReshape(n *Node) (Type, error) {
 	for k, e := range target {
 		switch {
 		case e == 0 && n.Int("allowzero", 0) == 0:
-			if k >= len(in.Shape) {
+			if k >= in.Shape.Rank() {
 				return Type{}, fmt.Errorf("shape %v copies axis %d of %v", target, k, in.Type)
 			}
-			target[k] = in.Shape[k]
+			target[k] = in.Shape.Fixed()[k]
 		case e == -1 && open < 0:
 			open = k
 			continue
@@ -66,7 +67,7 @@ func inferReshape(n *Node) (Type, error) {
 			return Type{}, fmt.Errorf("shape %v is too large", target)
 		}
 	}
-	total := array.Elements(in.Shape)
+	total := array.Elements(in.Shape.Fixed())
 	if open >= 0 {
 		if rest == 0 || total%rest != 0 {
 			return Type{}, fmt.Errorf("%v cannot take shape %v", in.Type, target)
@@ -77,27 +78,27 @@ func inferReshape(n *Node) (Type, error) {
 	if rest != total {
 		return Type{}, fmt.Errorf("%v cannot take shape %v", in.Type, target)
 	}
-	return Type{in.DType, target}, nil
+	return Type{in.DType, extent.Fixed(target...)}, nil
 }
 
 func inferFlatten(n *Node) (Type, error) {
 	in := n.In[0]
 	axis := n.Int("axis", 1)
 	if axis < 0 {
-		axis += int64(len(in.Shape))
+		axis += int64(in.Shape.Rank())
 	}
-	if axis < 0 || axis > int64(len(in.Shape)) {
+	if axis < 0 || axis > int64(in.Shape.Rank()) {
 		return Type{}, fmt.Errorf("axis %d is outside %v", axis, in.Type)
 	}
-	return Type{in.DType, []int64{array.Elements(in.Shape[:axis]), array.Elements(in.Shape[axis:])}}, nil
+	return Type{in.DType, extent.Fixed(array.Elements(in.Shape.Fixed()[:axis]), array.Elements(in.Shape.Fixed()[axis:]))}, nil
 }
 
 func inferSqueeze(n *Node) (Type, error) {
 	in := n.In[0]
 	list := n.IntsOr(1, "axes")
-	set := n.axes(list, len(in.Shape))
+	set := n.axes(list, in.Shape.Rank())
 	shape := []int64{}
-	for k, e := range in.Shape {
+	for k, e := range in.Shape.Fixed() {
 		if set[k] && e != 1 {
 			return Type{}, fmt.Errorf("axis %d of %v is not 1", k, in.Type)
 		}
@@ -105,14 +106,14 @@ func inferSqueeze(n *Node) (Type, error) {
 			shape = append(shape, e)
 		}
 	}
-	return Type{in.DType, shape}, nil
+	return Type{in.DType, extent.Fixed(shape...)}, nil
 }
 
 func inferUnsqueeze(n *Node) (Type, error) {
 	in := n.In[0]
 	list := n.IntsOr(1, "axes")
-	set := n.axes(list, len(in.Shape)+len(list))
-	rest := in.Shape
+	set := n.axes(list, in.Shape.Rank()+len(list))
+	rest := in.Shape.Fixed()
 	shape := []int64{}
 	for _, added := range set {
 		if added || len(rest) == 0 {
@@ -121,5 +122,5 @@ func inferUnsqueeze(n *Node) (Type, error) {
 		}
 		shape, rest = append(shape, rest[0]), rest[1:]
 	}
-	return Type{in.DType, shape}, nil
+	return Type{in.DType, extent.Fixed(shape...)}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var resizeDefs = []Def{
@@ -35,7 +36,7 @@ func inferResize(n *Node) (Type, error) {
 		moves.Kind = Injective
 		n.def = &moves
 	}
-	return Type{n.In[0].DType, r.shape}, nil
+	return Type{n.In[0].DType, extent.Fixed(r.shape...)}, nil
 }
 
 func newResize(n *Node) (*resize, error) {
@@ -47,7 +48,7 @@ func newResize(n *Node) (*resize, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &resize{mode: mode, outside: n.Float("extrapolation_value", 0), shape: append([]int64{}, n.In[0].Shape...)}
+	r := &resize{mode: mode, outside: n.Float("extrapolation_value", 0), shape: append([]int64{}, n.In[0].Shape.Fixed()...)}
 	k, err := newKernel(n, mode)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ type resizedAxis struct {
 
 // resizeExtents reads scales or sizes, in the form of the operator's version.
 func resizeExtents(n *Node) ([]resizedAxis, error) {
-	shape := n.In[0].Shape
+	shape := n.In[0].Shape.Fixed()
 	axes := make([]resizedAxis, len(shape))
 	for k, e := range shape {
 		axes[k] = resizedAxis{axis: k, in: e, scale: 1, end: 1}
@@ -118,7 +119,7 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 	if err := readRegion(n, roi, axes); err != nil {
 		return nil, err
 	}
-	if sizes > 0 && n.Has(sizes) && array.Elements(n.In[sizes].Shape) > 0 {
+	if sizes > 0 && n.Has(sizes) && array.Elements(n.In[sizes].Shape.Fixed()) > 0 {
 		return axes, readSizes(n, sizes, axes)
 	}
 	return axes, readScales(n, scales, axes)
@@ -229,7 +230,7 @@ func (n *Node) knownFloats(k int, what string) ([]float64, error) {
 }
 
 func resizeWork(n *Node) float64 {
-	work := float64(array.Elements(n.Out.Shape))
+	work := float64(array.Elements(n.Out.Shape.Fixed()))
 	for _, s := range n.resize.axes {
 		work *= float64(s.taps)
 	}

@@ -11,11 +11,11 @@ var reverseDefs = []Def{moveDef("ReverseSequence", 2, 2, inferReverseSequence, r
 
 func inferReverseSequence(n *Node) (Type, error) {
 	x, lengths := n.In[0], n.In[1]
-	batch, time := n.axis(n.Int("batch_axis", 1), len(x.Shape)), n.axis(n.Int("time_axis", 0), len(x.Shape))
+	batch, time := n.axis(n.Int("batch_axis", 1), x.Shape.Rank()), n.axis(n.Int("time_axis", 0), x.Shape.Rank())
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	if batch == time || !sameShape(lengths.Shape, []int64{x.Shape[batch]}) || lengths.DType != array.Int64 {
+	if batch == time || !sameShape(lengths.Shape.Fixed(), []int64{x.Shape.Fixed()[batch]}) || lengths.DType != array.Int64 {
 		return Type{}, fmt.Errorf("lengths %v do not fit axis %d of %v, with time on axis %d", lengths.Type, batch, x.Type, time)
 	}
 	return x.Type, nil
@@ -23,7 +23,7 @@ func inferReverseSequence(n *Node) (Type, error) {
 
 // reverseSequenceAt reads the first elements of each sequence, up to its length, backwards.
 func reverseSequenceAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	shape := n.In[0].Shape
+	shape := n.In[0].Shape.Fixed()
 	batch, time := n.axis(n.Int("batch_axis", 1), len(shape)), n.axis(n.Int("time_axis", 0), len(shape))
 	length := expr.MinE(in[1].At(i[batch]), expr.I(shape[time]))
 	index := append([]expr.Expr{}, i...)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // scalarFn is an elementwise operator on single elements. Omitted operands are nil; 16-bit floating-point operands
@@ -71,12 +72,12 @@ func inferScalar(n *Node, rule typeRule, f scalarFn) (Type, error) {
 		if !v.Present() {
 			continue
 		}
-		if shape, err = Broadcast(shape, v.Shape); err != nil {
+		if shape, err = Broadcast(shape, v.Shape.Fixed()); err != nil {
 			return Type{}, fmt.Errorf("input %d: %w", k, err)
 		}
 	}
 	f(n, probes(n, literals(n))) // reads the attributes to report invalid ones
-	return Type{d, shape}, nil
+	return Type{d, extent.Fixed(shape...)}, nil
 }
 
 // Broadcast returns the combined shape of two values, by the rules of numpy.
@@ -126,11 +127,11 @@ func probes(n *Node, lits []expr.Expr) []expr.Expr {
 // scalarLayout returns the layout of the first operand that has the result's shape.
 func scalarLayout(n *Node, in [][]int) []int {
 	for k, v := range n.In {
-		if v.Const == nil && v.Present() && sameShape(v.Shape, n.Out.Shape) {
+		if v.Const == nil && v.Present() && sameShape(v.Shape.Fixed(), n.Out.Shape.Fixed()) {
 			return in[k]
 		}
 	}
-	return RowMajor(len(n.Out.Shape))
+	return RowMajor(n.Out.Shape.Rank())
 }
 
 func sameShape(a, b []int64) bool {
@@ -161,7 +162,7 @@ func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 		switch {
 		case lits[k] != nil || !o.Type.present():
 		case o.Const != nil:
-			in[k] = l.Arrange(o, constantLayout(o.Shape, len(n.Out.Shape), layout))
+			in[k] = l.Arrange(o, constantLayout(o.Shape.Fixed(), n.Out.Shape.Rank(), layout))
 		case uses[fmt.Sprint(k)] > 1:
 			in[k] = l.Materialise(n.Name, o)
 		}
@@ -173,7 +174,7 @@ func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 			case lits[k] != nil:
 				x[k] = lits[k]
 			case o.Type.present():
-				x[k] = n.operandOf(o.Broadcast(n.Out.Shape, i))
+				x[k] = n.operandOf(o.Broadcast(n.Out.Shape.Fixed(), i))
 			}
 		}
 		return expr.To(n.Out.DType, f(n, x))
@@ -208,9 +209,9 @@ func constantLayout(shape []int64, rank int, layout []int) []int {
 
 // Broadcast returns the element of o that corresponds to index i of a result of the given shape.
 func (o Operand) Broadcast(shape []int64, i []expr.Expr) expr.Expr {
-	own := append([]expr.Expr{}, i[len(i)-len(o.Shape):]...)
-	for k, e := range o.Shape {
-		if e == 1 && shape[len(shape)-len(o.Shape)+k] != 1 {
+	own := append([]expr.Expr{}, i[len(i)-o.Shape.Rank():]...)
+	for k, e := range o.Shape.Fixed() {
+		if e == 1 && shape[len(shape)-o.Shape.Rank()+k] != 1 {
 			own[k] = expr.I(0)
 		}
 	}

@@ -38,17 +38,17 @@ func (n *Node) scatterReduction() expr.Combiner {
 
 func inferScatterElements(n *Node) (Type, error) {
 	x, index, updates := n.In[0], n.In[1], n.In[2]
-	axis := n.axis(n.Int("axis", 0), len(x.Shape))
+	axis := n.axis(n.Int("axis", 0), x.Shape.Rank())
 	n.scatterReduction()
 	if n.err != nil {
 		return Type{}, n.err
 	}
 	if index.DType != array.Int32 && index.DType != array.Int64 || updates.DType != x.DType ||
-		len(index.Shape) != len(x.Shape) || !sameShape(index.Shape, updates.Shape) {
+		index.Shape.Rank() != x.Shape.Rank() || !sameShape(index.Shape.Fixed(), updates.Shape.Fixed()) {
 		return Type{}, fmt.Errorf("indices %v or updates %v do not fit %v", index.Type, updates.Type, x.Type)
 	}
-	for k, e := range index.Shape {
-		if k != axis && e > x.Shape[k] || array.Elements(index.Shape) > 0 && x.Shape[k] == 0 {
+	for k, e := range index.Shape.Fixed() {
+		if k != axis && e > x.Shape.Fixed()[k] || array.Elements(index.Shape.Fixed()) > 0 && x.Shape.Fixed()[k] == 0 {
 			return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
 		}
 	}
@@ -56,12 +56,12 @@ func inferScatterElements(n *Node) (Type, error) {
 }
 
 func scatterElementsWork(n *Node) float64 {
-	return float64(array.Elements(n.Out.Shape)) * float64(n.In[1].Shape[n.axis(n.Int("axis", 0), len(n.Out.Shape))])
+	return float64(array.Elements(n.Out.Shape.Fixed())) * float64(n.In[1].Shape.Fixed()[n.axis(n.Int("axis", 0), n.Out.Shape.Rank())])
 }
 
 func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, updates := l.Readable(in[0]), l.Readable(in[2])
-	shape, index := n.Out.Shape, n.In[1].Shape
+	shape, index := n.Out.Shape.Fixed(), n.In[1].Shape.Fixed()
 	if array.Elements(index) == 0 {
 		return x, nil
 	}
@@ -136,7 +136,7 @@ func (s *scatter) lower(indices Operand) (Operand, error) {
 	}
 	names := s.names(s.l.Readable(indices))
 	identity := c.Identity(wideType(s.n.Out.DType))
-	acc := s.l.Reduce("updates", c, s.n.Out.Shape, s.x.Layout, []int64{s.count}, func(i, r []expr.Expr) expr.Expr {
+	acc := s.l.Reduce("updates", c, s.n.Out.Shape.Fixed(), s.x.Layout, []int64{s.count}, func(i, r []expr.Expr) expr.Expr {
 		return expr.Sel(names(s.key(i), r[0]), wide(s.update(i, r[0])), identity)
 	})
 	return s.l.Lazy(s.n.Out, s.x.Layout, func(i []expr.Expr) expr.Expr {

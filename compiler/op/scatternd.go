@@ -10,37 +10,37 @@ import (
 
 func inferScatterND(n *Node) (Type, error) {
 	x, index, updates := n.In[0], n.In[1], n.In[2]
-	count := tupleAxes(n, len(x.Shape), 0, index.Type)
+	count := tupleAxes(n, x.Shape.Rank(), 0, index.Type)
 	n.scatterReduction()
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	want := slices.Concat(index.Shape[:len(index.Shape)-1], x.Shape[count:])
-	if updates.DType != x.DType || !sameShape(updates.Shape, want) {
+	want := slices.Concat(index.Shape.Fixed()[:index.Shape.Rank()-1], x.Shape.Fixed()[count:])
+	if updates.DType != x.DType || !sameShape(updates.Shape.Fixed(), want) {
 		return Type{}, fmt.Errorf("updates %v are not %v%v, as indices %v of %v want", updates.Type, x.DType, want, index.Shape, x.Shape)
 	}
-	if slices.Contains(x.Shape, 0) {
+	if slices.Contains(x.Shape.Fixed(), 0) {
 		return Type{}, fmt.Errorf("nothing to scatter into in %v", x.Type)
 	}
 	return x.Type, nil
 }
 
 func scatterNDWork(n *Node) float64 {
-	index := n.In[1].Shape
+	index := n.In[1].Shape.Fixed()
 	tuples := index[:len(index)-1]
-	keys := n.Out.Shape[:index[len(index)-1]]
-	return float64(array.Elements(keys))*float64(array.Elements(tuples)) + float64(array.Elements(n.Out.Shape))
+	keys := n.Out.Shape.Fixed()[:index[len(index)-1]]
+	return float64(array.Elements(keys))*float64(array.Elements(tuples)) + float64(array.Elements(n.Out.Shape.Fixed()))
 }
 
 func lowerScatterND(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, updates := l.Readable(in[0]), l.Readable(in[2])
-	index := n.In[1].Shape
+	index := n.In[1].Shape.Fixed()
 	outer := len(index) - 1
 	tuples, count := index[:outer], int(index[outer])
 	if array.Elements(tuples) == 0 {
 		return x, nil
 	}
-	keys := n.Out.Shape[:count]
+	keys := n.Out.Shape.Fixed()[:count]
 	s := scatter{l: l, n: n, x: x, count: array.Elements(tuples), shape: keys, layout: RowMajor(count)}
 	s.key = func(i []expr.Expr) []expr.Expr { return i[:count] }
 	s.names = func(indices Operand) func(i []expr.Expr, u expr.Expr) expr.Expr {

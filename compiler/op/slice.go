@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var sliceDefs = []Def{
@@ -18,7 +19,7 @@ var sliceDefs = []Def{
 		return in[0].At(index...)
 	}).with(Traits{Part: slicePart}),
 	moveDef("Split", 1, 2, inferSplit, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-		axis := n.axis(n.Int("axis", 0), len(n.Out.Shape))
+		axis := n.axis(n.Int("axis", 0), n.Out.Shape.Rank())
 		begin, _ := splitRange(n, axis)
 		index := append([]expr.Expr{}, i...)
 		index[axis] = expr.AddE(i[axis], expr.I(begin))
@@ -33,15 +34,15 @@ func slicePart(n *Node) (begin []int64, ok bool) {
 }
 
 func splitPart(n *Node) (begin []int64, ok bool) {
-	axis := n.axis(n.Int("axis", 0), len(n.Out.Shape))
-	begin = make([]int64, len(n.Out.Shape))
+	axis := n.axis(n.Int("axis", 0), n.Out.Shape.Rank())
+	begin = make([]int64, n.Out.Shape.Rank())
 	begin[axis], _ = splitRange(n, axis)
 	return begin, true
 }
 
 // sliceRange returns for each axis the first element, the step and the number of elements taken.
 func sliceRange(n *Node) (start, step, count []int64) {
-	shape := n.In[0].Shape
+	shape := n.In[0].Shape.Fixed()
 	rank := len(shape)
 	start, step, count = make([]int64, rank), slices.Repeat([]int64{1}, rank), append([]int64{}, shape...)
 	starts, ends := n.IntsOr(1, "starts"), n.IntsOr(2, "ends")
@@ -94,13 +95,13 @@ func clampRange(start, end, step, extent int64) (first, count int64) {
 
 func inferSlice(n *Node) (Type, error) {
 	_, _, count := sliceRange(n)
-	return Type{n.In[0].DType, count}, n.err
+	return Type{n.In[0].DType, extent.Fixed(count...)}, n.err
 }
 
 // splitRange returns the part of the axis that the node's result takes: equal parts, the last one smaller, unless
 // lengths are given.
 func splitRange(n *Node, axis int) (begin, length int64) {
-	extent := n.In[0].Shape[axis]
+	extent := n.In[0].Shape.Fixed()[axis]
 	if lengths := n.IntsOr(1, "split"); lengths != nil {
 		if len(lengths) <= n.Output {
 			n.fail("%d lengths for output %d", len(lengths), n.Output)
@@ -118,7 +119,7 @@ func splitRange(n *Node, axis int) (begin, length int64) {
 }
 
 func inferSplit(n *Node) (Type, error) {
-	shape := append([]int64{}, n.In[0].Shape...)
+	shape := append([]int64{}, n.In[0].Shape.Fixed()...)
 	axis := n.axis(n.Int("axis", 0), len(shape))
 	if n.err != nil {
 		return Type{}, n.err
@@ -128,5 +129,5 @@ func inferSplit(n *Node) (Type, error) {
 		return Type{}, fmt.Errorf("part %d to %d is outside axis %d of %v", begin, begin+length, axis, n.In[0].Type)
 	}
 	shape[axis] = length
-	return Type{n.In[0].DType, shape}, nil
+	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
 }

@@ -46,7 +46,7 @@ func softmaxFactor(n *Node, sum expr.Expr) expr.Expr {
 
 // softmaxAxes flags the axes that are normalised together: one since opset 13; all from axis on before.
 func softmaxAxes(n *Node) []bool {
-	rank := len(n.In[0].Shape)
+	rank := n.In[0].Shape.Rank()
 	set := make([]bool, rank)
 	if rank == 0 {
 		return set
@@ -70,9 +70,9 @@ func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
 	shifted := func(i []expr.Expr) expr.Expr {
 		return expr.SubE(wide(x.At(i...)), softmaxShift(n, largest.At(keptOf(i, axes)...)))
 	}
-	exp := l.Map("exp", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr { return expr.Un(expr.Exp, shifted(i)) })
+	exp := l.Map("exp", x.Shape.Fixed(), x.Layout, func(i []expr.Expr) expr.Expr { return expr.Un(expr.Exp, shifted(i)) })
 	sum := l.reduceAxes("sum", expr.Sum, exp, axes, func(i, _ []expr.Expr) expr.Expr { return exp.At(i...) })
-	total := l.Map("total", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
+	total := l.Map("total", sum.Shape.Fixed(), sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)
 		if logarithm {
 			return expr.Un(expr.Log, e)

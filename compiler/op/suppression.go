@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // Parts of a NonMaxSuppression. Scores are (batch, classes, boxes), -inf for removed boxes; corners are (batch, 4,
@@ -34,7 +35,7 @@ var suppressionDefs = []Def{
 		Name: Corners, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "corners", Layout: rowMajorResult,
 		Infer: func(n *Node) (Type, error) {
 			x := n.In[0]
-			return Type{x.DType, []int64{x.Shape[0], 4, x.Shape[1]}}, nil
+			return Type{x.DType, extent.Fixed(x.Shape.Fixed()[0], 4, x.Shape.Fixed()[1])}, nil
 		},
 		Lower: lowerCorners,
 	},
@@ -45,8 +46,8 @@ var suppressionDefs = []Def{
 	{
 		Name: BoxCorners, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "box", Layout: rowMajorResult,
 		Infer: func(n *Node) (Type, error) {
-			boxes := n.In[1].Shape
-			return Type{n.In[0].DType, slices.Concat(boxes[:2], []int64{4}, boxes[2:])}, nil
+			boxes := n.In[1].Shape.Fixed()
+			return Type{n.In[0].DType, extent.Fixed(slices.Concat(boxes[:2], []int64{4}, boxes[2:])...)}, nil
 		},
 		Lower: lowerBoxCorners,
 	},
@@ -58,7 +59,7 @@ var suppressionDefs = []Def{
 
 func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	boxes := l.Readable(in[0])
-	return l.Map("corners", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
+	return l.Map("corners", n.Out.Shape.Fixed(), RowMajor(3), func(i []expr.Expr) expr.Expr {
 		upper := expr.Bin(expr.Le, expr.I(2), i[1])
 		axis := expr.Sel(upper, expr.SubE(i[1], expr.I(2)), i[1])
 		a, b := boxes.At(i[0], i[2], axis), boxes.At(i[0], i[2], expr.AddE(axis, expr.I(2)))
@@ -72,29 +73,29 @@ func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 func lowerBoxCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	corners, best := l.Readable(in[0]), l.Readable(in[1])
-	return l.Map("box", n.Out.Shape, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {
-		return corners.At(i[0], i[2], position(best.At(slices.Concat(i[:2], i[3:])...), corners.Shape[2]))
+	return l.Map("box", n.Out.Shape.Fixed(), RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
+		return corners.At(i[0], i[2], position(best.At(slices.Concat(i[:2], i[3:])...), corners.Shape.Fixed()[2]))
 	}), nil
 }
 
 func inferBestBox(n *Node) (Type, error) {
 	x := n.In[0]
-	if len(x.Shape) != 3 || x.Shape[2] >= 1<<31 {
+	if x.Shape.Rank() != 3 || x.Shape.Fixed()[2] >= 1<<31 {
 		return Type{}, fmt.Errorf("scores %v have not three axes, or too many boxes", x.Type)
 	}
-	if n.Has(1) && !sameShape(n.In[1].Shape, x.Shape) {
+	if n.Has(1) && !sameShape(n.In[1].Shape.Fixed(), x.Shape.Fixed()) {
 		return Type{}, fmt.Errorf("numbers %v do not fit scores %v", n.In[1].Type, x.Type)
 	}
-	return Type{array.Int32, n.In[0].Shape[:2]}, nil
+	return Type{array.Int32, extent.Fixed(n.In[0].Shape.Fixed()[:2]...)}, nil
 }
 
 func inferSuppress(n *Node) (Type, error) {
-	scores, corners, best := n.In[0].Shape, n.In[1].Shape, n.In[2].Shape
+	scores, corners, best := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed(), n.In[2].Shape.Fixed()
 	want := []int64{scores[0], 4, scores[2]}
 	if n.Has(5) {
 		want = []int64{scores[0], scores[1], 4, scores[2]}
 	}
-	if !sameShape(corners, want) || !sameShape(best, scores[:2]) || n.Has(5) && !sameShape(n.In[5].Shape, scores) {
+	if !sameShape(corners, want) || !sameShape(best, scores[:2]) || n.Has(5) && !sameShape(n.In[5].Shape.Fixed(), scores) {
 		return Type{}, fmt.Errorf("boxes %v and %v do not fit scores %v", corners, best, scores)
 	}
 	return n.In[0].Type, nil
@@ -102,14 +103,14 @@ func inferSuppress(n *Node) (Type, error) {
 
 func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	scores, number, last := l.Readable(in[0]), boxNumbers(l, n, in, 1), int64(math.MaxInt32)
-	boxes := scores.Shape[2]
+	boxes := scores.Shape.Fixed()[2]
 	if !n.Has(1) {
 		last = boxes - 1
 	}
-	highest := l.Reduce("highest", expr.Maximum, n.Out.Shape, RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
+	highest := l.Reduce("highest", expr.Maximum, n.Out.Shape.Fixed(), RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
 		return scores.At(i[0], i[1], r[0])
 	})
-	place := l.Reduce("place", expr.Minimum, n.Out.Shape, RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
+	place := l.Reduce("place", expr.Minimum, n.Out.Shape.Fixed(), RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
 		return expr.Sel(expr.Bin(expr.Eq, scores.At(i[0], i[1], r[0]), highest.At(i...)), number(i[0], i[1], r[0]), i32(last))
 	})
 	return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
@@ -131,7 +132,7 @@ func boxNumbers(l *Lowering, n *Node, in []Operand, k int) func(i ...expr.Expr) 
 func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	scores, corners, best := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
 	chosen, limit, number := l.Readable(in[3]), l.Readable(in[4]), boxNumbers(l, n, in, 5)
-	return l.Map("suppress", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
+	return l.Map("suppress", n.Out.Shape.Fixed(), RowMajor(3), func(i []expr.Expr) expr.Expr {
 		own := func(k int64) expr.Expr {
 			if n.Has(5) {
 				return corners.At(i[0], i[1], expr.I(k), i[2])
@@ -146,7 +147,7 @@ func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		both := expr.MulE(shared(0), shared(1))
 		union := expr.SubE(expr.AddE(boxArea(own), boxArea(other)), both)
 		overlaps := expr.Bin(expr.And, expr.Bin(expr.Lt, expr.Zero(scores.DType), both),
-			expr.Bin(expr.Lt, limit.At(zeros(len(limit.Shape))...), expr.DivE(both, union)))
+			expr.Bin(expr.Lt, limit.At(zeros(limit.Shape.Rank())...), expr.DivE(both, union)))
 		itself := expr.Bin(expr.Eq, number(i...), best.At(i[0], i[1]))
 		return expr.Sel(expr.Bin(expr.Or, itself, overlaps), expr.F(scores.DType, math.Inf(-1)), scores.At(i...))
 	}), nil

@@ -7,17 +7,18 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var topKDefs = []Def{{
 	Name: TopK, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "topk", Infer: inferTopK, Lower: lowerTopK, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
-		return 2 * firstOperandWork(n) * float64(min(topKBlock, n.In[0].Shape[topKAxis(n)]))
+		return 2 * firstOperandWork(n) * float64(min(topKBlock, n.In[0].Shape.Fixed()[topKAxis(n)]))
 	},
 	Detail: func(n *Node) string { return fmt.Sprintf("axis %d k%d", topKAxis(n), topKCount(n)) },
 }}
 
-func topKAxis(n *Node) int { return n.axis(n.Int("axis", -1), len(n.In[0].Shape)) }
+func topKAxis(n *Node) int { return n.axis(n.Int("axis", -1), n.In[0].Shape.Rank()) }
 
 // topKCount returns the number of elements wanted: operand 1, or an attribute before opset 10.
 func topKCount(n *Node) int64 {
@@ -42,7 +43,7 @@ func inferTopK(n *Node) (Type, error) {
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	shape := slices.Clone(n.In[0].Shape)
+	shape := slices.Clone(n.In[0].Shape.Fixed())
 	if k < 0 || k > shape[axis] {
 		return Type{}, fmt.Errorf("%d elements of %d on axis %d are wanted", k, shape[axis], axis)
 	}
@@ -50,7 +51,7 @@ func inferTopK(n *Node) (Type, error) {
 	if n.Output > 0 {
 		d = array.Int64
 	}
-	return Type{d, shape}, nil
+	return Type{d, extent.Fixed(shape...)}, nil
 }
 
 // topKBlock is the number of elements among which ranks are counted. The work for n elements is about n*topKBlock
@@ -80,7 +81,7 @@ type contest struct {
 // of rank r as the r-th result.
 func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
-	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape}
+	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape.Fixed()}
 	d := wideType(x.DType)
 	if n.Int("largest", 1) != 0 {
 		t.notAfter, t.worst = func(a, b expr.Expr) expr.Expr { return notLarger(b, a) }, expr.Lowest(d)
@@ -88,7 +89,7 @@ func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		t.worst = expr.F(d, math.NaN())
 	}
 	c := contest{
-		count:    x.Shape[t.axis],
+		count:    x.Shape.Fixed()[t.axis],
 		value:    func(i []expr.Expr) expr.Expr { return exact(x.At(i...)) },
 		position: func(i []expr.Expr) expr.Expr { return i[t.axis] },
 	}
@@ -104,7 +105,7 @@ func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.Output > 0 {
 		chosen = c.position
 	}
-	return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, chosen(i)) }), nil
+	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, chosen(i)) }), nil
 }
 
 // round keeps the best `keep` of each block, in order.

@@ -12,10 +12,10 @@ var triluDefs = []Def{moveDef("Trilu", 1, 2, inferTrilu, triluAt)}
 
 func inferTrilu(n *Node) (Type, error) {
 	n.Int("upper", 1)
-	if len(n.In[0].Shape) < 2 {
+	if n.In[0].Shape.Rank() < 2 {
 		return Type{}, fmt.Errorf("input %v is not a matrix", n.In[0].Type)
 	}
-	if n.Has(1) && (n.In[1].DType != array.Int64 || array.Elements(n.In[1].Shape) != 1) {
+	if n.Has(1) && (n.In[1].DType != array.Int64 || array.Elements(n.In[1].Shape.Fixed()) != 1) {
 		return Type{}, fmt.Errorf("input 1 (k) is %v and not a scalar of type i64", n.In[1].Type)
 	}
 	return n.In[0].Type, nil
@@ -26,7 +26,7 @@ func triluAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	row, column := i[len(i)-2], i[len(i)-1]
 	diagonal := row
 	if n.Has(1) {
-		k := in[1].At(zeros(len(in[1].Shape))...)
+		k := in[1].At(zeros(in[1].Shape.Rank())...)
 		const far = 1 << 40 // beyond every matrix, so that the sum cannot wrap around
 		diagonal = expr.AddE(row, expr.MinE(expr.MaxE(k, expr.I(-far)), expr.I(far)))
 	}

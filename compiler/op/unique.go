@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // Parts of a Unique of data, whose slices are the rows of a matrix.
@@ -28,21 +29,21 @@ var uniqueDefs = []Def{
 	},
 }
 
-func uniqueWork(n *Node) float64 { return 2 * firstOperandWork(n) * float64(n.In[0].Shape[0]) }
+func uniqueWork(n *Node) float64 { return 2 * firstOperandWork(n) * float64(n.In[0].Shape.Fixed()[0]) }
 
 func inferUniqueRows(n *Node) (Type, error) {
 	n.Int("sorted", 1)
-	if x := n.In[0]; len(x.Shape) != 2 || slices.Max(x.Shape) >= 1<<30 {
+	if x := n.In[0]; x.Shape.Rank() != 2 || slices.Max(x.Shape.Fixed()) >= 1<<30 {
 		return Type{}, fmt.Errorf("rows %v are too many or too long", x.Type)
 	}
-	return Type{array.Int64, n.In[0].Shape[:1]}, nil
+	return Type{array.Int64, extent.Fixed(n.In[0].Shape.Fixed()[:1]...)}, nil
 }
 
 // lowerUniqueFirst compares each row with all.
 func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	rows := n.In[0].Shape[0]
+	rows := n.In[0].Shape.Fixed()[0]
 	order := l.rowOrder(in[0])
-	first := l.Reduce("first", expr.Minimum, n.Out.Shape, RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
+	first := l.Reduce("first", expr.Minimum, n.Out.Shape.Fixed(), RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
 		return expr.Sel(expr.Bin(expr.Eq, order(i[0], r[0]), i32(0)), r[0], i[0])
 	})
 	return first, nil
@@ -50,13 +51,13 @@ func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 // lowerUniqueRank counts the earlier rows that are the first of their kind.
 func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	rows := n.In[0].Shape[0]
+	rows := n.In[0].Shape.Fixed()[0]
 	order, first := l.rowOrder(in[0]), l.Readable(in[1])
 	earlier := func(i, r expr.Expr) expr.Expr { return expr.Bin(expr.Lt, r, first.At(i)) }
 	if n.Int("sorted", 1) != 0 {
 		earlier = func(i, r expr.Expr) expr.Expr { return expr.Bin(expr.Lt, order(r, i), i32(0)) }
 	}
-	rank := l.Reduce("rank", expr.Sum, n.Out.Shape, RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
+	rank := l.Reduce("rank", expr.Sum, n.Out.Shape.Fixed(), RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
 		isFirst := expr.Bin(expr.Eq, first.At(r[0]), r[0])
 		return expr.To(array.Int64, expr.Bin(expr.And, isFirst, earlier(i[0], r[0])))
 	})
@@ -67,7 +68,7 @@ func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
 // NaN and comes first.
 func (l *Lowering) rowOrder(o Operand) func(a, b expr.Expr) expr.Expr {
 	x := l.Readable(o)
-	rows, width := x.Shape[0], x.Shape[1]
+	rows, width := x.Shape.Fixed()[0], x.Shape.Fixed()[1]
 	if width == 1 {
 		return func(a, b expr.Expr) expr.Expr { return elementOrder(x.At(a, expr.I(0)), x.At(b, expr.I(0))) }
 	}

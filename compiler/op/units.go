@@ -8,7 +8,7 @@ import (
 
 // OnlyUnits reports whether a reshape only inserts and removes axes of extent 1. A kernel can compute it inline.
 func OnlyUnits(n *Node) bool {
-	return n.def.Kind == Reshaping && slices.Equal(longer(n.In[0].Shape), longer(n.Out.Shape))
+	return n.def.Kind == Reshaping && slices.Equal(longer(n.In[0].Shape.Fixed()), longer(n.Out.Shape.Fixed()))
 }
 
 // longer returns the extents other than 1.
@@ -19,10 +19,10 @@ func longer(shape []int64) []int64 {
 // lowerUnits is a reshape that inserts and removes axes of extent 1. In memory, those come first.
 func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
 	x := l.Readable(in)
-	from := axesOf(x.Shape) // of the operand, in order
-	to := axesOf(n.Out.Shape)
+	from := axesOf(x.Shape.Fixed()) // of the operand, in order
+	to := axesOf(n.Out.Shape.Fixed())
 	layout := []int{}
-	for k, e := range n.Out.Shape {
+	for k, e := range n.Out.Shape.Fixed() {
 		if e == 1 {
 			layout = append(layout, k)
 		}
@@ -33,7 +33,7 @@ func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
 		}
 	}
 	return l.Lazy(n.Out, layout, func(i []expr.Expr) expr.Expr {
-		index := zeros(len(x.Shape))
+		index := zeros(x.Shape.Rank())
 		for k, axis := range from {
 			index[axis] = i[to[k]]
 		}

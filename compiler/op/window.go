@@ -108,14 +108,14 @@ func (w *window) pad(l *Lowering, x Operand, fill expr.Expr) Operand {
 // axis k (or after it, if negative) and has extent[k] elements there: a stage in channels-last order, or x itself
 // if it has that layout already and nothing is added or removed in front.
 func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) Operand {
-	layout := ChannelsLast(len(x.Shape))
-	shape := append([]int64{}, x.Shape[:2]...)
+	layout := ChannelsLast(x.Shape.Rank())
+	shape := append([]int64{}, x.Shape.Fixed()[:2]...)
 	padded := false
 	for k, e := range extent {
 		shape = append(shape, e)
-		padded = padded || begin[k] != 0 || e > x.Shape[2+k]
+		padded = padded || begin[k] != 0 || e > x.Shape.Fixed()[2+k]
 	}
-	if !padded && x.Tensor != nil && SameLayout(x.Shape, x.Layout, layout) {
+	if !padded && x.Tensor != nil && SameLayout(x.Shape.Fixed(), x.Layout, layout) {
 		return x
 	}
 	name := "pad"
@@ -133,8 +133,8 @@ func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) 
 			if begin[k] > 0 {
 				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Le, expr.I(0), p))
 			}
-			if e-begin[k] > x.Shape[2+k] {
-				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, p, expr.I(x.Shape[2+k])))
+			if e-begin[k] > x.Shape.Fixed()[2+k] {
+				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, p, expr.I(x.Shape.Fixed()[2+k])))
 			}
 		}
 		return expr.Sel(inside, moved.At(index...), fill)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -92,11 +93,11 @@ func (o *Operator) infer() (err error) {
 		}
 	}
 	o.node.Name, o.node.Opset, o.node.Outputs = "anchor", opset, 1
-	o.node.In = []op.Value{{Type: op.Type{DType: array.Float32, Shape: o.data}}, {Type: op.Type{DType: array.Float32, Shape: o.weights}}}
+	o.node.In = []op.Value{{Type: op.Type{DType: array.Float32, Shape: extent.Fixed(o.data...)}}, {Type: op.Type{DType: array.Float32, Shape: extent.Fixed(o.weights...)}}}
 	if err := op.InferNode(&o.node); err != nil {
 		return err
 	}
-	return seedsBounded(o.node.Out.Shape)
+	return seedsBounded(o.node.Out.Shape.Fixed())
 }
 
 func seedsBounded(shape []int64) error {
@@ -137,11 +138,11 @@ func (o *Operator) anchor(layout []int) (string, error) {
 	in := []op.Operand{l.Input(0, "data", node.In[0].Type, layout)}
 	switch weights := node.In[1].Type; {
 	case o.constant: // whose elements say nothing of the workload
-		in = append(in, l.Constant(1, &array.Array{DType: weights.DType, Shape: weights.Shape}))
+		in = append(in, l.Constant(1, &array.Array{DType: weights.DType, Shape: weights.Shape.Fixed()}))
 	case o.swapped:
 		in = append(in, l.Input(1, "weights", weights, []int{0, 2, 1}))
 	default:
-		in = append(in, l.Input(1, "weights", weights, op.RowMajor(len(weights.Shape))))
+		in = append(in, l.Input(1, "weights", weights, op.RowMajor(weights.Shape.Rank())))
 	}
 	out, err := op.Lower(l, &node, in)
 	if err != nil {

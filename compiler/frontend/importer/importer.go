@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -85,7 +86,7 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) erro
 		}
 	}
 	for k, info := range infos {
-		v := b.NewValue(info.Name, op.Type{DType: info.DType, Shape: shapes[k]})
+		v := b.NewValue(info.Name, op.Type{DType: info.DType, Shape: extent.Fixed(shapes[k]...)})
 		if graph.IsEmpty(shapes[k]) {
 			v.Const = array.New(info.DType, shapes[k]...)
 		}
@@ -106,10 +107,10 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) erro
 
 // fixedAt returns the constant for an input with a value.
 func fixedAt(t op.Type, value float64) (*array.Array, error) {
-	if array.Elements(t.Shape) != 1 {
-		return nil, fmt.Errorf("%v has %d elements, and only an input of one can be given a value", t, array.Elements(t.Shape))
+	if array.Elements(t.Shape.Fixed()) != 1 {
+		return nil, fmt.Errorf("%v has %d elements, and only an input of one can be given a value", t, array.Elements(t.Shape.Fixed()))
 	}
-	a := array.New(t.DType, t.Shape...)
+	a := array.New(t.DType, t.Shape.Fixed()...)
 	if t.DType.IsFloat() {
 		a.SetFloat(0, value)
 	} else if a.SetInt(0, int64(value)); a.Float(0) != value {
@@ -135,7 +136,7 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		}
 		v := b.values[it.Tensor]
 		switch {
-		case graph.IsEmpty(v.Shape):
+		case graph.IsEmpty(v.Shape.Fixed()):
 			v = b.Constant(name, v.Const)
 		case v.Producer == nil || slices.Contains(b.Outputs, v):
 			n, err := b.Apply(op.Node{Name: name, Op: op.Copy}, name, v)

@@ -72,14 +72,14 @@ func (b *builder) resultVaries(n *graph.Node) (result varies) {
 		result.extents = result.extents || of.extents || of.elements && slices.Contains(shaped.shape, k)
 		result.elements = result.elements || of.elements && !slices.Contains(shaped.only, k)
 	}
-	result.extents = result.extents && len(n.Out.Shape) > 0
+	result.extents = result.extents && n.Out.Shape.Rank() > 0
 	return result
 }
 
 // isFolded reports whether a node's result is a constant.
 func isFolded(n *graph.Node, result varies) bool {
 	switch {
-	case graph.IsEmpty(n.Out.Shape), n.Def().Kind == op.Known:
+	case graph.IsEmpty(n.Out.Shape.Fixed()), n.Def().Kind == op.Known:
 		return true
 	}
 	return graph.AllKnown(n.Operands) && !n.Weights && !result.whole()
@@ -87,10 +87,10 @@ func isFolded(n *graph.Node, result varies) bool {
 
 // asSteps returns a Range as an operator that each execution computes, if its elements depend on open extents.
 func (b *builder) asSteps(n *graph.Node, result varies) (*graph.Node, error) {
-	if !n.Is(op.Range) || !result.whole() || graph.IsEmpty(n.Out.Shape) {
+	if !n.Is(op.Range) || !result.whole() || graph.IsEmpty(n.Out.Shape.Fixed()) {
 		return n, nil
 	}
-	count := &onnx.Attribute{Name: "count", Type: onnx.AttrInt, Int: n.Out.Shape[0]}
+	count := &onnx.Attribute{Name: "count", Type: onnx.AttrInt, Int: n.Out.Shape.Fixed()[0]}
 	steps := op.Node{Name: n.Name, Op: op.Steps, Opset: n.Opset, Attrs: map[string]*onnx.Attribute{"count": count}, Outputs: 1}
 	return b.Apply(steps, n.Result.Name, n.Operands[0], n.Operands[2])
 }

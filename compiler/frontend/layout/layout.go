@@ -12,11 +12,11 @@ import (
 // output needs another order, it inserts a copy, which joins its producer's kernel like any elementwise operator.
 func assignLayouts(g *graph.Graph) error {
 	for _, v := range g.Inputs {
-		v.Layout = op.RowMajor(len(v.Shape))
+		v.Layout = op.RowMajor(v.Shape.Rank())
 	}
 	for _, n := range g.Nodes {
 		if continued(g, n) != nil {
-			n.Result.Layout = op.RowMajor(len(n.Result.Shape))
+			n.Result.Layout = op.RowMajor(n.Result.Shape.Rank())
 		}
 	}
 	for k := 0; k < len(g.Nodes); k++ {
@@ -25,7 +25,7 @@ func assignLayouts(g *graph.Graph) error {
 			continue
 		}
 		if n.Def().Kind == op.Reshaping {
-			if layout, ok := reshapeLayout(n.Operands[0].Shape, n.Operands[0].Layout, n.Result.Shape); ok {
+			if layout, ok := reshapeLayout(n.Operands[0].Shape.Fixed(), n.Operands[0].Layout, n.Result.Shape.Fixed()); ok {
 				n.Result.Layout = layout
 				continue
 			}
@@ -40,7 +40,7 @@ func assignLayouts(g *graph.Graph) error {
 		n.Result.Layout = naturalLayout(n)
 	}
 	for k, v := range g.Outputs {
-		if rows := op.RowMajor(len(v.Shape)); !graph.IsEmpty(v.Shape) && !op.SameLayout(v.Shape, v.Layout, rows) {
+		if rows := op.RowMajor(v.Shape.Rank()); !graph.IsEmpty(v.Shape.Fixed()) && !op.SameLayout(v.Shape.Fixed(), v.Layout, rows) {
 			if err := copyOutput(g, k); err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func naturalLayout(n *graph.Node) []int {
 		case v.Layout != nil:
 			layouts[k] = v.Layout
 		default:
-			layouts[k] = op.RowMajor(len(v.Shape))
+			layouts[k] = op.RowMajor(v.Shape.Rank())
 		}
 	}
 	return op.LayoutOf(n.Node, layouts)

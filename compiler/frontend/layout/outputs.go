@@ -12,7 +12,7 @@ import (
 func separateOutputs(g *graph.Graph) error {
 	taken := map[*graph.Value]bool{}
 	for k, v := range g.Outputs {
-		if graph.IsEmpty(v.Shape) {
+		if graph.IsEmpty(v.Shape.Fixed()) {
 			continue // an empty constant
 		}
 		root := v
@@ -48,7 +48,7 @@ func copyOf(g *graph.Graph, v *graph.Value, name string) (*graph.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.Result.Layout = op.RowMajor(len(v.Shape))
+	n.Result.Layout = op.RowMajor(v.Shape.Rank())
 	return n, nil
 }
 
@@ -73,7 +73,7 @@ func (s *sharing) keep(n *graph.Node) (undo func()) {
 		return nil
 	}
 	undo = func() { v.Within = nil }
-	v.Within = &graph.Within{Of: n.Result, Begin: make([]int64, len(v.Shape))}
+	v.Within = &graph.Within{Of: n.Result, Begin: make([]int64, v.Shape.Rank())}
 	if !havePlaces(viewsOf(s.readers, v)) {
 		undo()
 		return nil

@@ -37,7 +37,7 @@ func Of(v *graph.Value) (p Place, ok bool) {
 }
 
 // Physical returns the value's shape in memory order.
-func Physical(v *graph.Value) []int64 { return op.Physical(v.Shape, v.Layout) }
+func Physical(v *graph.Value) []int64 { return op.Physical(v.Shape.Fixed(), v.Layout) }
 
 // IsDense reports whether elements of the given shape are contiguous; axes of extent one do not matter.
 func (p Place) IsDense(shape []int64) bool {

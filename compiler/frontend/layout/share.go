@@ -71,10 +71,10 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 			continues = placed[k] != nil
 		}
 		if placed[k] != nil {
-			elements += array.Elements(v.Shape)
+			elements += array.Elements(v.Shape.Fixed())
 		}
 	}
-	if 2*elements < array.Elements(n.Result.Shape) && !continues {
+	if 2*elements < array.Elements(n.Result.Shape.Fixed()) && !continues {
 		for _, undo := range slices.Backward(placed) {
 			if undo != nil {
 				undo()
@@ -84,7 +84,7 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 	}
 	n.Free = true
 	for k, v := range n.Operands {
-		if placed[k] != nil || array.Elements(v.Shape) == 0 {
+		if placed[k] != nil || array.Elements(v.Shape.Fixed()) == 0 {
 			continue
 		}
 		c, err := copyOf(s.Graph, v, v.Name+".part")
@@ -107,7 +107,7 @@ func concatParts(n *graph.Node, axis int) [][]int64 {
 	for k, v := range n.Operands {
 		parts[k] = make([]int64, len(n.Result.Layout))
 		parts[k][at] = end
-		end += v.Shape[axis]
+		end += v.Shape.Fixed()[axis]
 	}
 	return parts
 }
@@ -116,7 +116,7 @@ func concatParts(n *graph.Node, axis int) [][]int64 {
 // must lie elsewhere: v is an input, already a part, visible in an output, or reshaped in a way that parts do not
 // support.
 func (s *sharing) put(v, whole *graph.Value, begin []int64) (undo func()) {
-	if array.Elements(v.Shape) == 0 || !op.SameLayout(v.Shape, v.Layout, whole.Layout) {
+	if array.Elements(v.Shape.Fixed()) == 0 || !op.SameLayout(v.Shape.Fixed(), v.Layout, whole.Layout) {
 		return nil
 	}
 	path := []*graph.Value{v} // up to the value that a kernel computes

@@ -67,7 +67,7 @@ func (e *emitter) outputs(g *graph.Graph) {
 // value returns the number of an input or computed value; a value in another's memory is an alias.
 func (e *emitter) value(v *graph.Value) int {
 	if v.Const != nil {
-		return e.constant(v, op.RowMajor(len(v.Shape)))
+		return e.constant(v, op.RowMajor(v.Shape.Rank()))
 	}
 	key := fmt.Sprint(v.ID)
 	if k, ok := e.index[key]; ok {
@@ -96,7 +96,7 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 		return k
 	}
 	name, data := v.Name, e.budget.Arrange(v.Const, layout)
-	if !op.SameLayout(v.Shape, layout, op.RowMajor(len(v.Shape))) {
+	if !op.SameLayout(v.Shape.Fixed(), layout, op.RowMajor(v.Shape.Rank())) {
 		name = fmt.Sprint(name, layout)
 	}
 	e.index[key] = e.add(program.Value{Name: name, DType: data.DType, Shape: data.Shape, Data: data, Alias: -1})

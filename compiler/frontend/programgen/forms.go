@@ -49,7 +49,7 @@ func CheckResults(extents []program.Extent, at [][]int64, graphs []*graph.Graph,
 	for k, v := range graphs[0].Outputs {
 		shapes := make([][]int64, len(graphs))
 		for s, g := range graphs {
-			shapes[s] = g.Outputs[k].Shape
+			shapes[s] = g.Outputs[k].Shape.Fixed()
 		}
 		if s := o.unlike(shapes, len(shapes)); s >= 0 {
 			return fmt.Errorf("output %q is %v with %s and %v with %s, which is not linear in the extents: give %s other bounds, or fix it by --shape",
@@ -75,7 +75,7 @@ func (o *opener) checkResult(name string, k int, graphs []*graph.Graph, alike in
 			return nil
 		}
 		v := g.Results[name][k]
-		shapes[s] = v.Shape
+		shapes[s] = v.Shape.Fixed()
 		if known = known && v.Const != nil && !v.DType.IsFloat() && v.Const.Len() <= maxForms; known {
 			for i := range v.Const.Len() {
 				numbers[s] = append(numbers[s], v.Const.Int(i))
@@ -125,13 +125,13 @@ func (o *opener) names() string {
 func (o *opener) checkNode(nodes []*graph.Node) error {
 	first := nodes[0]
 	for s, n := range nodes {
-		if n.Op != first.Op || len(n.Operands) != len(first.Operands) || len(n.Result.Shape) != len(first.Result.Shape) || len(n.Attrs) != len(first.Attrs) {
+		if n.Op != first.Op || len(n.Operands) != len(first.Operands) || n.Result.Shape.Rank() != first.Result.Shape.Rank() || len(n.Attrs) != len(first.Attrs) {
 			return fmt.Errorf("it is another operator with %s than with %s", o.say(s), o.say(0))
 		}
 	}
 	shapes := make([][]int64, len(nodes))
 	for s, n := range nodes {
-		shapes[s] = n.Result.Shape
+		shapes[s] = n.Result.Shape.Fixed()
 	}
 	if s := o.unlike(shapes, len(shapes)); s >= 0 {
 		return fmt.Errorf("with %s its result has the shape %v, which is not in proportion", o.say(s), shapes[s])

@@ -19,14 +19,14 @@ func taskName(kernel *graph.Kernel) string {
 	n := kernel.Anchor
 	parts := []string{strings.Join(labels, "+")}
 	if v := firstInput(n); v != nil {
-		parts = append(parts, dims(op.Physical(v.Shape, v.Layout)))
+		parts = append(parts, dims(op.Physical(v.Shape.Fixed(), v.Layout)))
 	}
 	if detail := n.Def().Detail; detail != nil {
 		if text := detail(n.Node); text != "" {
 			parts = append(parts, text)
 		}
 	}
-	if n.Def().Kind == op.Reduction && len(n.Out.Shape) > 0 {
+	if n.Def().Kind == op.Reduction && n.Out.Shape.Rank() > 0 {
 		parts = append(parts, "->", dims(outExtent(n)))
 	}
 	return strings.Join(parts, " ")
@@ -38,7 +38,7 @@ func label(n *graph.Node) string {
 	case d.Label == "":
 		return strings.ToLower(n.Op)
 	case d.Spatial:
-		return fmt.Sprintf("%s%dd", d.Label, len(n.Out.Shape)-2)
+		return fmt.Sprintf("%s%dd", d.Label, n.Out.Shape.Rank()-2)
 	default:
 		return d.Label
 	}
@@ -57,9 +57,9 @@ func firstInput(n *graph.Node) *graph.Value {
 // outExtent returns the number of channels for an image or a dense layer's result, and the whole shape for others.
 func outExtent(n *graph.Node) []int64 {
 	if n.Def().ChannelsOut {
-		return n.Out.Shape[1:2]
+		return n.Out.Shape.Fixed()[1:2]
 	}
-	return op.Physical(n.Out.Shape, n.Result.Layout)
+	return op.Physical(n.Out.Shape.Fixed(), n.Result.Layout)
 }
 
 func dims(shape []int64) string {

@@ -13,7 +13,7 @@ func AlignRows(bytes, elementBytes int64) graph.Pass {
 				continue
 			}
 			w := n.Operands[1]
-			terms, columns := w.Shape[0], w.Shape[1]
+			terms, columns := w.Shape.Fixed()[0], w.Shape.Fixed()[1]
 			if columns*elementBytes%bytes == 0 || terms*elementBytes%bytes != 0 {
 				continue
 			}
@@ -31,5 +31,5 @@ func AlignRows(bytes, elementBytes int64) graph.Pass {
 
 // multipliesRows reports whether a node multiplies by a constant matrix.
 func multipliesRows(n *graph.Node) bool {
-	return n.Is("MatMul") && n.Operands[1].Const != nil && len(n.Operands[1].Shape) == 2
+	return n.Is("MatMul") && n.Operands[1].Const != nil && n.Operands[1].Shape.Rank() == 2
 }

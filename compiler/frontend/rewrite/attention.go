@@ -112,7 +112,7 @@ func (m *attention) unscaled(v *graph.Value) *graph.Value {
 
 // overLastAxis reports whether a softmax normalises the last axis alone.
 func overLastAxis(n *graph.Node) bool {
-	rank := int64(len(n.Operands[0].Shape))
+	rank := int64(n.Operands[0].Shape.Rank())
 	axis := n.Int("axis", -1)
 	if n.Opset < 13 {
 		axis = n.Int("axis", 1)
@@ -224,7 +224,7 @@ func dropScale(g *graph.Graph, readers map[*graph.Value][]*graph.Node, v *graph.
 		}
 		var factor *graph.Value
 		x := constantOperand(n, op.Mul, &factor)
-		if x == nil || factor.Const.Len() != 1 || !slices.Equal(x.Shape, v.Shape) {
+		if x == nil || factor.Const.Len() != 1 || !x.Shape.Equal(v.Shape) {
 			return 1
 		}
 		g.Replace(v, x)
@@ -242,23 +242,23 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 		return nil
 	}
 	q, repeated := operands[0], turned.Operands[0]
-	if len(q.Shape) != 4 || len(repeated.Shape) != 4 || q.Shape[1] != repeated.Shape[1] {
+	if q.Shape.Rank() != 4 || repeated.Shape.Rank() != 4 || q.Shape.Fixed()[1] != repeated.Shape.Fixed()[1] {
 		return nil // broadcast queries
 	}
 	keys, values := repeatedHeads(repeated), repeatedHeads(operands[2])
-	if keys == nil || values == nil || keys.Shape[1] != values.Shape[1] || len(operands) > 3 && !isSameForHeads(operands[3]) {
+	if keys == nil || values == nil || keys.Shape.Fixed()[1] != values.Shape.Fixed()[1] || len(operands) > 3 && !isSameForHeads(operands[3]) {
 		return nil
 	}
 	b := &heads{Graph: g, name: q.Name, opset: turned.Opset}
-	groups := keys.Shape[1]
+	groups := keys.Shape.Fixed()[1]
 	list := []*graph.Value{
-		b.reshape(q, q.Shape[0], groups, q.Shape[1]/groups, q.Shape[2], q.Shape[3]),
+		b.reshape(q, q.Shape.Fixed()[0], groups, q.Shape.Fixed()[1]/groups, q.Shape.Fixed()[2], q.Shape.Fixed()[3]),
 		b.apply(op.Transpose, map[string]*onnx.Attribute{"perm": {Name: "perm", Type: onnx.AttrInts, Ints: []int64{0, 1, 2, 4, 3}}}, keys),
 		values,
 	}
 	if len(operands) > 3 {
 		mask := operands[3]
-		if s := mask.Shape; len(s) == 4 {
+		if s := mask.Shape.Fixed(); len(s) == 4 {
 			mask = b.reshape(mask, s[0], 1, 1, s[2], s[3])
 		}
 		list = append(list, mask)
@@ -271,7 +271,7 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 		return nil
 	}
 	b.nodes = append(b.nodes, fused)
-	y := b.reshape(fused.Result, q.Shape[0], q.Shape[1], q.Shape[2], fused.Out.Shape[4])
+	y := b.reshape(fused.Result, q.Shape.Fixed()[0], q.Shape.Fixed()[1], q.Shape.Fixed()[2], fused.Out.Shape.Fixed()[4])
 	if b.err != nil {
 		return nil
 	}
@@ -283,16 +283,16 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 // it has another form.
 func repeatedHeads(v *graph.Value) *graph.Value {
 	joined := producer(v)
-	if !joined.Is(op.Reshape) || len(v.Shape) != 4 {
+	if !joined.Is(op.Reshape) || v.Shape.Rank() != 4 {
 		return nil
 	}
 	wide := producer(joined.Operands[0])
 	if !wide.Is(op.Expand) {
 		return nil
 	}
-	of, s := wide.Operands[0], wide.Out.Shape
-	if len(s) != 5 || len(of.Shape) != 5 || of.Const != nil || !slices.Equal(of.Shape, []int64{s[0], s[1], 1, s[3], s[4]}) ||
-		!slices.Equal(v.Shape, []int64{s[0], s[1] * s[2], s[3], s[4]}) {
+	of, s := wide.Operands[0], wide.Out.Shape.Fixed()
+	if len(s) != 5 || of.Shape.Rank() != 5 || of.Const != nil || !slices.Equal(of.Shape.Fixed(), []int64{s[0], s[1], 1, s[3], s[4]}) ||
+		!slices.Equal(v.Shape.Fixed(), []int64{s[0], s[1] * s[2], s[3], s[4]}) {
 		return nil
 	}
 	return of
@@ -300,7 +300,7 @@ func repeatedHeads(v *graph.Value) *graph.Value {
 
 // isSameForHeads reports whether a mask has no axis of heads.
 func isSameForHeads(mask *graph.Value) bool {
-	return len(mask.Shape) <= 2 || len(mask.Shape) == 4 && mask.Shape[1] == 1
+	return mask.Shape.Rank() <= 2 || mask.Shape.Rank() == 4 && mask.Shape.Fixed()[1] == 1
 }
 
 // heads creates the nodes of attention with shared heads.

@@ -103,7 +103,7 @@ func (s *shift) multiplies(n *graph.Node) bool {
 		return false
 	}
 	if n.Is(op.IntegerMatMul) {
-		return len(data.Shape) > 1 && len(weights.Shape) == 2
+		return data.Shape.Rank() > 1 && weights.Shape.Rank() == 2
 	}
 	return len(n.Operands) < 3 || n.Operands[2] == nil || n.Operands[2].Const != nil
 }
@@ -177,7 +177,7 @@ func (s *shift) product(n *graph.Node) error {
 	added := s.added(n)
 	readers := s.users[n.Result]
 	if len(readers) == 1 && readers[0].Is(op.Sub) && !s.IsOutput(n.Result) && readers[0].Operands[0] == n.Result {
-		if c := readers[0].Operands[1]; c.Const != nil && slices.Equal(c.Shape, added.Shape) {
+		if c := readers[0].Operands[1]; c.Const != nil && slices.Equal(c.Shape.Fixed(), added.Shape) {
 			for i := range added.Len() {
 				added.SetInt(i, added.Int(i)+c.Const.Int(i))
 			}

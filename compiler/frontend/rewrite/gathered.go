@@ -22,7 +22,7 @@ func sliceGathers(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		shape := g.Constant(n.Result.Name+".shape", array.FromInt64(n.Out.Shape, int64(len(n.Out.Shape))))
+		shape := g.Constant(n.Result.Name+".shape", array.FromInt64(n.Out.Shape.Fixed(), int64(n.Out.Shape.Rank())))
 		r, err := g.Apply(op.Node{Name: n.Name, Op: op.Reshape, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, n.Result.Name, s.Result, shape)
 		if err != nil {
 			return err
@@ -39,13 +39,13 @@ func singleIndex(n *graph.Node) (axis int, index int64, ok bool) {
 	}
 	axis = int(n.Int("axis", 0))
 	if axis < 0 {
-		axis += len(n.Operands[0].Shape)
+		axis += n.Operands[0].Shape.Rank()
 	}
 	index = n.Operands[1].Const.Int(0)
 	if index < 0 {
-		index += n.Operands[0].Shape[axis]
+		index += n.Operands[0].Shape.Fixed()[axis]
 	}
-	return axis, index, index >= 0 && index < n.Operands[0].Shape[axis]
+	return axis, index, index >= 0 && index < n.Operands[0].Shape.Fixed()[axis]
 }
 
 // sliceOf takes count indices of an axis from begin on.

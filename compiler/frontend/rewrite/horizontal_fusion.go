@@ -114,7 +114,7 @@ func (b branch) likeness() likeness {
 		}
 	}
 	weights := b[0].Operands[1]
-	for axis, extent := range weights.Shape {
+	for axis, extent := range weights.Shape.Fixed() {
 		if axis != b.product().WeightAxis {
 			fmt.Fprintln(h, axis, extent)
 		}
@@ -131,8 +131,8 @@ func isMergeable(n *graph.Node) bool {
 
 // isPerChannel reports whether a constant varies only along one axis of the shape it is broadcast to.
 func isPerChannel(v *graph.Value, shape []int64, axis int) bool {
-	skipped := len(shape) - len(v.Shape)
-	for k, e := range v.Shape {
+	skipped := len(shape) - v.Shape.Rank()
+	for k, e := range v.Shape.Fixed() {
 		if skipped+k != axis && e != 1 {
 			return false
 		}
@@ -166,11 +166,11 @@ func branchOf(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *graph.N
 // constant within a channel.
 func continues(g *graph.Graph, b branch, n *graph.Node) bool {
 	out := b.tail().Result
-	if n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, out.Shape) || n.Out.DType != out.DType {
+	if n.Def().Kind != op.ElementWise || !n.Out.Shape.Equal(out.Shape) || n.Out.DType != out.DType {
 		return false
 	}
 	return !slices.ContainsFunc(n.Operands, func(v *graph.Value) bool {
-		return v != nil && v != out && !isPerChannel(v, out.Shape, b.product().Axis)
+		return v != nil && v != out && !isPerChannel(v, out.Shape.Fixed(), b.product().Axis)
 	})
 }
 
@@ -194,8 +194,8 @@ func (b branch) resembles(c branch) bool {
 			}
 		}
 	}
-	w, v := b.product().WeightAxis, b[0].Operands[1].Shape
-	u := slices.Clone(c[0].Operands[1].Shape)
+	w, v := b.product().WeightAxis, b[0].Operands[1].Shape.Fixed()
+	u := slices.Clone(c[0].Operands[1].Shape.Fixed())
 	u[w] = v[w]
 	return slices.Equal(u, v) && b[0].Operands[1].DType == c[0].Operands[1].DType
 }
@@ -218,12 +218,12 @@ func mergeFamily(g *graph.Graph, family []branch) (one branch, parts []*graph.No
 	var begin int64
 	for _, b := range family {
 		old := b.tail().Result
-		s, err := sliceOf(g, out, axis, begin, old.Shape[axis], old.Name)
+		s, err := sliceOf(g, out, axis, begin, old.Shape.Fixed()[axis], old.Name)
 		if err != nil {
 			return nil, nil, err
 		}
 		parts = append(parts, s)
-		begin += old.Shape[axis]
+		begin += old.Shape.Fixed()[axis]
 	}
 	return one, parts, nil
 }
@@ -264,8 +264,8 @@ func perChannel(g *graph.Graph, family []branch, k, j int) *graph.Value {
 	}
 	axis := family[0].product().Axis
 	for i, b := range family {
-		g.Budget.Bytes(b[0].Out.Shape[axis] * known[i].DType.Bytes())
-		channels := array.New(known[i].DType, b[0].Out.Shape[axis])
+		g.Budget.Bytes(b[0].Out.Shape.Fixed()[axis] * known[i].DType.Bytes())
+		channels := array.New(known[i].DType, b[0].Out.Shape.Fixed()[axis])
 		for c := range channels.Len() {
 			copyElement(channels, c, known[i], min(c, known[i].Len()-1))
 		}
@@ -273,7 +273,7 @@ func perChannel(g *graph.Graph, family []branch, k, j int) *graph.Value {
 	}
 	joined := joinArrays(g, n, known, 0)
 	if k > 0 { // except for the product itself, which has a vector bias, constants align with the result's last axes
-		for range len(n.Out.Shape) - axis - 1 {
+		for range n.Out.Shape.Rank() - axis - 1 {
 			joined.Shape = append(joined.Shape, 1)
 		}
 	}

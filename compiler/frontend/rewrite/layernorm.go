@@ -86,7 +86,9 @@ func matchNorm(last *graph.Node) (m layerNorm, ok bool) {
 }
 
 // fits reports whether a parameter is omitted or has the shape of the normalised axes.
-func (m *layerNorm) fits(v *graph.Value) bool { return v == nil || fitsAxes(v, m.x.Shape[m.axis:]) }
+func (m *layerNorm) fits(v *graph.Value) bool {
+	return v == nil || fitsAxes(v, m.x.Shape.Fixed()[m.axis:])
+}
 
 // isCentred reports whether n subtracts its operand's mean from it.
 func (m *layerNorm) isCentred(n *graph.Node) bool {
@@ -124,14 +126,14 @@ func isOne(v *graph.Value) bool { return isScalar(v) && v.Const.Float(0) == 1 }
 
 // isMean reports whether n is the mean of x over the last axes, keeping them; the first mean determines the axes.
 func (m *layerNorm) isMean(n *graph.Node, x *graph.Value) bool {
-	if !n.Is(op.ReduceMean) || n.Operands[0] != x || len(n.Out.Shape) != len(x.Shape) {
+	if !n.Is(op.ReduceMean) || n.Operands[0] != x || n.Out.Shape.Rank() != x.Shape.Rank() {
 		return false
 	}
-	axis := len(x.Shape)
-	for axis > 0 && n.Out.Shape[axis-1] == 1 && x.Shape[axis-1] != 1 {
+	axis := x.Shape.Rank()
+	for axis > 0 && n.Out.Shape.Fixed()[axis-1] == 1 && x.Shape.Fixed()[axis-1] != 1 {
 		axis--
 	}
-	if axis == len(x.Shape) || !slices.Equal(n.Out.Shape[:axis], x.Shape[:axis]) || m.axis >= 0 && m.axis != axis {
+	if axis == x.Shape.Rank() || !slices.Equal(n.Out.Shape.Fixed()[:axis], x.Shape.Fixed()[:axis]) || m.axis >= 0 && m.axis != axis {
 		return false
 	}
 	m.axis = axis
@@ -152,5 +154,5 @@ func isSquare(n *graph.Node, v *graph.Value) bool {
 
 // fitsAxes reports whether a parameter has the shape of the normalised axes.
 func fitsAxes(v *graph.Value, shape []int64) bool {
-	return v.Const != nil && slices.Equal(v.Shape, shape)
+	return v.Const != nil && slices.Equal(v.Shape.Fixed(), shape)
 }

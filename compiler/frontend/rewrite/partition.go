@@ -86,7 +86,7 @@ func (p *partitioner) region(v *graph.Value) []*graph.Node {
 	inside := map[*graph.Value]bool{v: true}
 	for len(region) < maxNodes {
 		n := p.next(region, inside)
-		if n == nil || n.Kernel != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, v.Shape) {
+		if n == nil || n.Kernel != nil || n.Def().Kind != op.ElementWise || !n.Out.Shape.Equal(v.Shape) {
 			return nil
 		}
 		if p.chooses(n) || p.yields(n, inside) {
@@ -120,7 +120,7 @@ func (p *partitioner) yields(n *graph.Node, inside map[*graph.Value]bool) bool {
 	if inside[first] || first.Producer == nil || len(p.readers[first]) != 1 || p.IsOutput(first) {
 		return false
 	}
-	return first.Producer.Def().Kind == op.Reduction && slices.Equal(first.Shape, n.Out.Shape)
+	return first.Producer.Def().Kind == op.Reduction && first.Shape.Equal(n.Out.Shape)
 }
 
 // next returns the earliest reader of the values inside that is not in the region yet.
@@ -228,7 +228,7 @@ func (p *partitioner) also(kernel *graph.Kernel) []*graph.Node {
 		return nil
 	}
 	for _, n := range p.readers[tail.Result] {
-		if n.Kernel != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, tail.Out.Shape) || !slices.Equal(n.Result.Layout, tail.Result.Layout) {
+		if n.Kernel != nil || n.Def().Kind != op.ElementWise || !n.Out.Shape.Equal(tail.Out.Shape) || !slices.Equal(n.Result.Layout, tail.Result.Layout) {
 			continue
 		}
 		if n.Is(op.Dequantize) { // its readers convert the stored integers themselves

@@ -127,7 +127,7 @@ func (f *quantisationFold) scales(v *graph.Value, terms bool) bool {
 	case !f.isOwn(v):
 		return false
 	case x != nil:
-		return slices.Equal(x.Shape, v.Shape)
+		return x.Shape.Equal(v.Shape)
 	case !terms || !n.Is(op.Add):
 		return false
 	}
@@ -164,7 +164,7 @@ func (f *quantisationFold) scaled(v *graph.Value) (*graph.Value, error) {
 
 // times returns a constant times the factor.
 func (f *quantisationFold) times(v *graph.Value) *graph.Value {
-	a := array.New(array.Float32, v.Shape...)
+	a := array.New(array.Float32, v.Shape.Fixed()...)
 	for i := range a.Len() {
 		a.SetFloat(i, v.Const.Float(i)*f.factor)
 	}

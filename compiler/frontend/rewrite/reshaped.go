@@ -36,23 +36,23 @@ func isReshapedGemm(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *g
 	if n.Def().Kind != op.Reshaping || !n.Operands[0].Producer.Is(op.Gemm) {
 		return false
 	}
-	gemm, rank := n.Operands[0].Producer, len(n.Out.Shape)
-	columns := gemm.Out.Shape[1]
-	return rank > 2 && n.Out.Shape[rank-1] == columns && len(readers[gemm.Result]) == 1 && !g.IsOutput(gemm.Result) && graph.AllKnown(gemm.Operands[1:]) &&
+	gemm, rank := n.Operands[0].Producer, n.Out.Shape.Rank()
+	columns := gemm.Out.Shape.Fixed()[1]
+	return rank > 2 && n.Out.Shape.Fixed()[rank-1] == columns && len(readers[gemm.Result]) == 1 && !g.IsOutput(gemm.Result) && graph.AllKnown(gemm.Operands[1:]) &&
 		gemm.Int("transA", 0) == 0 && gemm.Float("alpha", 1) == 1 && gemm.Float("beta", 1) == 1 &&
 		(len(gemm.Operands) < 3 || gemm.Operands[2] == nil || gemm.Operands[2].Const.Len() == columns || gemm.Operands[2].Const.Len() == 1)
 }
 
 // lift returns the product with the axes of a reshape of its result.
 func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
-	shape := slices.Clone(reshape.Out.Shape)
+	shape := slices.Clone(reshape.Out.Shape.Fixed())
 	name, opset := gemm.Name, gemm.Opset
 	weights := gemm.Operands[1]
 	if gemm.Int("transB", 0) != 0 {
 		g.Budget.For(gemm.Name, gemm.Op)
 		weights = g.Constant(weights.Name+".transposed", g.Budget.Arrange(weights.Const, []int{1, 0}))
 	}
-	shape[len(shape)-1] = weights.Shape[0]
+	shape[len(shape)-1] = weights.Shape.Fixed()[0]
 	to := g.Constant(name+".shape", array.FromInt64(shape, int64(len(shape))))
 	var nodes []*graph.Node
 	apply := func(kind string, attrs map[string]*onnx.Attribute, in ...*graph.Value) (*graph.Value, error) {

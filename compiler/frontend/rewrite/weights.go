@@ -122,7 +122,7 @@ func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 		if w := q.weights(n, use, isPlainProduct(n)); w != nil {
 			return q.product(n, n.Operands[0], w, n.Result.Name)
 		}
-	case n.Is(op.Gather) && len(n.Operands[0].Shape) == 2:
+	case n.Is(op.Gather) && n.Operands[0].Shape.Rank() == 2:
 		if w := q.weights(n, weightsUse{n.Operands[0], asTable}, n.Operands[1].Const == nil && n.Int("axis", 0) == 0); w != nil {
 			return q.lookup(n, w)
 		}
@@ -133,7 +133,7 @@ func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 // isPlainProduct reports whether a node multiplies rows with a matrix, and adds at most a bias.
 func isPlainProduct(n *graph.Node) bool {
 	x, w := n.Operands[0], n.Operands[1]
-	if x.DType != w.DType || len(x.Shape) == 0 || len(w.Shape) != 2 {
+	if x.DType != w.DType || x.Shape.Rank() == 0 || w.Shape.Rank() != 2 {
 		return false
 	}
 	return n.Is(op.MatMul) || n.Is(op.Gemm) && n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1
@@ -151,7 +151,7 @@ func isPointwise(n *graph.Node) bool {
 	p, _ := n.Product()
 	x, y := n.Operands[0], n.Result
 	strided := slices.ContainsFunc(n.Ints("strides", nil), func(stride int64) bool { return stride != 1 })
-	padded := !slices.Equal(x.Shape[2:], y.Shape[2:])
+	padded := !slices.Equal(x.Shape.Fixed()[2:], y.Shape.Fixed()[2:])
 	return p.Pointwise && !strided && !padded && x.DType == n.Operands[1].DType
 }
 
@@ -161,7 +161,7 @@ func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *
 		return nil
 	}
 	q.all[use.Value] = true
-	if !plainly || len(use.Shape) < 2 || use.Const.Len() < minQuantised {
+	if !plainly || use.Shape.Rank() < 2 || use.Const.Len() < minQuantised {
 		return nil
 	}
 	w, known := q.made[use]
@@ -183,10 +183,10 @@ func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *
 
 // tableOf returns a table with a scale per row.
 func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
-	if use.Shape[1] < minNeighbours {
+	if use.Shape.Fixed()[1] < minNeighbours {
 		return nil
 	}
-	integers, scales := array.Quantise(use.Const, 1, use.Shape[1], -127, 127)
+	integers, scales := array.Quantise(use.Const, 1, use.Shape.Fixed()[1], -127, 127)
 	if !areFinite(scales) {
 		return nil
 	}
@@ -196,9 +196,9 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 // kernelsOf returns kernels with a scale per output channel. Those of single channels, as in depthwise
 // convolutions, are small.
 func (q *weightQuantiser) kernelsOf(use weightsUse) *quantisedWeights {
-	channels := use.Shape[0]
+	channels := use.Shape.Fixed()[0]
 	terms := use.Const.Len() / channels
-	if use.Const.Len() < minKernels || terms < minNeighbours || channels < 2 || use.Shape[1] == 1 {
+	if use.Const.Len() < minKernels || terms < minNeighbours || channels < 2 || use.Shape.Fixed()[1] == 1 {
 		return nil
 	}
 	rows := &array.Array{DType: use.DType, Shape: []int64{channels, terms}, Data: use.Const.Data}
@@ -206,7 +206,7 @@ func (q *weightQuantiser) kernelsOf(use weightsUse) *quantisedWeights {
 	if !areFinite(scales) {
 		return nil
 	}
-	integers.Shape, scales.Shape = use.Shape, use.Shape[:1]
+	integers.Shape, scales.Shape = use.Shape.Fixed(), use.Shape.Fixed()[:1]
 	return &quantisedWeights{integers: q.Constant(use.Name, integers), scales: q.Constant(use.Name+".scales", scales)}
 }
 
@@ -272,7 +272,7 @@ func isNormal(scales *array.Array) bool {
 func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWeights, name string) ([]*graph.Node, error) {
 	attrs := map[string]*onnx.Attribute{
 		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.as.WeightBits},
-		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: x.Shape[len(x.Shape)-1] / w.scales.Shape[0]},
+		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: x.Shape.Fixed()[x.Shape.Rank()-1] / w.scales.Shape.Fixed()[0]},
 	}
 	operands := []*graph.Value{x, w.integers, w.scales}
 	if w.zero != nil {
@@ -292,7 +292,7 @@ func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWei
 
 // pointwise returns a 1x1 convolution as a product of rows, which has channels last.
 func (q *weightQuantiser) pointwise(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
-	rank := int64(len(n.Out.Shape))
+	rank := int64(n.Out.Shape.Rank())
 	channelsLast, channelsFirst := []int64{0}, []int64{0, rank - 1}
 	for k := int64(1); k < rank-1; k++ {
 		channelsLast, channelsFirst = append(channelsLast, k+1), append(channelsFirst, k)
