@@ -59,6 +59,8 @@ type Extent struct {
 	Name string
 	// Least and Most are inclusive bounds.
 	Least, Most int64
+	// Step divides the number and its bounds.
+	Step int64
 }
 
 // Load opens a package with the number of threads that it was compiled for. The file must not change while the model
@@ -108,7 +110,7 @@ func (m *Model) Outputs() []Spec { return specs(m.model.Manifest().Outputs) }
 func (m *Model) Extents() []Extent {
 	var list []Extent
 	for _, e := range m.model.Manifest().Extents {
-		list = append(list, Extent{Name: e.Name, Least: e.Min, Most: e.Max})
+		list = append(list, Extent{Name: e.Name, Least: e.Min, Most: e.Max, Step: max(e.Step, 1)})
 	}
 	return list
 }

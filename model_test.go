@@ -84,7 +84,7 @@ func TestModelDescribesItself(t *testing.T) {
 	if x := m.Inputs()[0]; x.Type != tilth.Float32 || !slices.Equal(x.Shape, []int64{4, 3}) || !slices.Equal(x.Varying, []int{0}) || x.Kept {
 		t.Errorf("x is %+v", x)
 	}
-	if e := m.Extents(); !slices.Equal(e, []tilth.Extent{{Name: "rows", Least: 1, Most: 4}}) {
+	if e := m.Extents(); !slices.Equal(e, []tilth.Extent{{Name: "rows", Least: 1, Most: 4, Step: 1}}) {
 		t.Errorf("extents are %v", e)
 	}
 	if m.Decoder() || m.Threads() != 1 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -47,7 +48,7 @@ type modelFlags struct {
 
 func (f *modelFlags) add(c *cobra.Command) {
 	f.stdin = c.InOrStdin
-	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "open dimensions: `name=dims` such as batch=1 or data=1x3x64x64, or bounds such as batch=1..8")
+	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "open dimensions: `name=dims` such as batch=1, data=1x3x64x64, batch=1..8, height=32..640/32 or mask.0=batch")
 	c.Flags().StringToStringVar(&f.values, "set", nil, "inputs of one element that become constants: `name=value` such as sr=16000")
 	c.Flags().StringSliceVar(&f.from, "from", nil, "use only the part of the model after these `values`, which become inputs")
 	c.Flags().StringSliceVar(&f.to, "to", nil, "use only the part of the model that computes these `values`")
@@ -170,7 +171,8 @@ func (f *modelFlags) keep(path string, o frontend.Options) {
 	for name, text := range f.shapes {
 		_, fixed := o.Shapes[name]
 		_, open := o.Open[name]
-		if fixed || open {
+		_, derived := o.Derived[name]
+		if fixed || open || derived {
 			f.own[path][name] = text
 		}
 	}
@@ -178,30 +180,49 @@ func (f *modelFlags) keep(path string, o frontend.Options) {
 
 // shapesFor returns the shapes that apply to a model.
 func shapesFor(m *onnx.Model, o frontend.Options) frontend.Options {
-	own := frontend.Options{Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Values: map[string]float64{}}
-	keep := func(name string) {
+	own := frontend.Options{Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Derived: map[string]string{}, Values: map[string]float64{}}
+	names := map[string]bool{}
+	for _, input := range m.Graph.Inputs {
+		names[input.Name] = true
+		for axis, dim := range input.Shape {
+			names[dim.Param] = true
+			names[fmt.Sprintf("%s.%d", input.Name, axis)] = true
+			addNames(names, dim.Param)
+		}
+	}
+	for range o.Derived { // each round reaches those that the last one named
+		for name, text := range o.Derived {
+			if names[name] {
+				own.Derived[name] = text
+				addNames(names, text)
+			}
+		}
+	}
+	for name := range names {
 		if shape, given := o.Shapes[name]; given {
 			own.Shapes[name] = shape
 		}
 		if bounds, given := o.Open[name]; given {
 			own.Open[name] = bounds
 		}
-	}
-	for _, input := range m.Graph.Inputs {
-		keep(input.Name)
-		if value, given := o.Values[input.Name]; given {
-			own.Values[input.Name] = value
-		}
-		for _, dim := range input.Shape {
-			keep(dim.Param)
+		if value, given := o.Values[name]; given {
+			own.Values[name] = value
 		}
 	}
 	return own
 }
 
+// addNames adds the names in an expression of extents.
+func addNames(names map[string]bool, expression string) {
+	_, _ = extent.Parse(expression, func(name string) (extent.Extent, error) {
+		names[name] = true
+		return extent.Of(1), nil
+	})
+}
+
 // parse parses the shapes and the values of inputs.
 func (f *modelFlags) parse() (o frontend.Options, err error) {
-	o.Shapes, o.Open, o.Values = map[string][]int64{}, map[string]frontend.Bounds{}, map[string]float64{}
+	o.Shapes, o.Open, o.Derived, o.Values = map[string][]int64{}, map[string]frontend.Bounds{}, map[string]string{}, map[string]float64{}
 	for name, text := range f.values {
 		if o.Values[name], err = strconv.ParseFloat(text, 64); err != nil {
 			return o, usagef("--set %s=%s: want a number", name, text)
@@ -214,6 +235,10 @@ func (f *modelFlags) parse() (o frontend.Options, err error) {
 			}
 			continue
 		}
+		if isExpression(text) {
+			o.Derived[name] = text
+			continue
+		}
 		if o.Shapes[name], err = parseShape(text); err != nil {
 			return o, usagef("--shape %s=%s: %w", name, text, err)
 		}
@@ -221,10 +246,18 @@ func (f *modelFlags) parse() (o frontend.Options, err error) {
 	return o, nil
 }
 
-// parseBounds parses the bounds of an extent. An optional suffix after a colon holds the caps of specialised kernels,
-// joined by +, or names a file with the frequency of each extent.
+// isExpression reports whether an extent is given by other names.
+func isExpression(text string) bool {
+	names := map[string]bool{}
+	addNames(names, text)
+	return len(names) > 0
+}
+
+// parseBounds parses the bounds of an extent. Optional suffixes are a step, after a slash, and after a colon the caps
+// of specialised kernels, joined by +, or the name of a file with the frequency of each extent.
 func parseBounds(lo, hi string) (b frontend.Bounds, err error) {
 	hi, more, _ := strings.Cut(hi, ":")
+	hi, step, stepped := strings.Cut(hi, "/")
 	if strings.Trim(more, "0123456789+") == "" {
 		b.Caps, err = parseCaps(more)
 	} else {
@@ -238,6 +271,12 @@ func parseBounds(lo, hi string) (b frontend.Bounds, err error) {
 	}
 	if err != nil || b.Min < 0 || b.Max <= b.Min {
 		return b, fmt.Errorf("want two numbers >= 0, the larger one second, such as 1..512")
+	}
+	if !stepped {
+		return b, nil
+	}
+	if b.Step, err = strconv.ParseInt(step, 10, 64); err != nil || b.Step < 1 || b.Min%b.Step != 0 || b.Max%b.Step != 0 {
+		return b, fmt.Errorf("want a step after the slash that divides both bounds, such as 32..640/32")
 	}
 	return b, nil
 }

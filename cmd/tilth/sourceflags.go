@@ -105,8 +105,8 @@ func (f *extentsFlag) of(manifests ...*aot.Manifest) (map[string]int64, error) {
 					continue
 				}
 				known = true
-				if n < e.Min || n > e.Max {
-					return nil, usagef("--shape %s=%d: the package was compiled for %d..%d", name, n, e.Min, e.Max)
+				if err := e.Check(n); err != nil {
+					return nil, usagef("--shape %s=%d: %w", name, n, err)
 				}
 			}
 		}

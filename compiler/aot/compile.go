@@ -291,18 +291,23 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		m.Decoding = &Decoding{Past: c.program.Extents[d.Past].Name, Step: c.program.Extents[d.Step].Name}
 	}
 	for _, e := range c.program.Extents {
-		m.Extents = append(m.Extents, Extent{Name: e.Name, Min: e.Min, Max: e.Max})
+		x := Extent{Name: e.Name, Min: e.Whole(e.Min), Max: e.Whole(e.Max)}
+		if e.Step > 1 {
+			x.Step = e.Step
+		}
+		m.Extents = append(m.Extents, x)
 	}
 	for _, call := range c.program.Calls {
 		info := CallInfo{Name: call.Name, Task: call.Task, Counts: c.counts(call)}
 		maxima := map[string]int64{}
 		for _, e := range c.program.Extents {
-			maxima[e.Name] = e.Max
+			maxima[e.Name] = e.Whole(e.Max)
 		}
 		for _, v := range call.Variants {
 			upTo := map[string]int64{}
 			for _, limit := range v.Caps {
-				upTo[c.program.Extents[limit.Extent].Name] = limit.Max
+				e := c.program.Extents[limit.Extent]
+				upTo[e.Name] = e.Whole(limit.Max)
 			}
 			info.Variants = append(info.Variants, CallVariant{Task: v.Task, UpTo: upTo})
 			m.Tasks[v.Task].depends(c.program.Tasks[v.Task].Workload, upTo)

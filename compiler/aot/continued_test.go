@@ -137,7 +137,7 @@ func TestDecoding(t *testing.T) {
 
 // TestHostileDecoding checks arbitrary manifests.
 func TestHostileDecoding(t *testing.T) {
-	extents := []Extent{{"past", 0, 4}, {"step", 1, 2}}
+	extents := []Extent{{"past", 0, 4, 0}, {"step", 1, 2, 0}}
 	in, out := Tensor{Name: "p", DType: "f32", Shape: []int64{6}}, Tensor{Name: "o", DType: "f32", Shape: []int64{6}, Continues: "p"}
 	short, alone := out, out
 	short.Shape, alone.Continues = []int64{5}, ""

@@ -12,6 +12,12 @@ import (
 // be derived from the package, they are zero, and the task keeps its extents.
 func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
 	list, known := make([]TaskInfo, len(m.Calls)), map[string]TaskInfo{}
+	steps := maps.Clone(extents)
+	for _, e := range m.Extents {
+		if n, given := steps[e.Name]; given {
+			steps[e.Name] = n / e.step()
+		}
+	}
 	for k, c := range m.Calls {
 		number := c.Task
 		if v := slices.IndexFunc(c.Variants, func(v CallVariant) bool { return v.suffices(extents) }); v >= 0 {
@@ -19,20 +25,20 @@ func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
 		}
 		key := fmt.Sprint(number, c.Counts)
 		if _, done := known[key]; !done {
-			known[key] = m.Tasks[number].with(extents, c.Counts)
+			known[key] = m.Tasks[number].with(extents, steps, c.Counts)
 		}
 		list[k] = known[key]
 	}
 	return list
 }
 
-// with returns the task with the operations and bytes of other extents; counts names those that are the workload's
-// counts.
-func (t TaskInfo) with(extents map[string]int64, counts []string) TaskInfo {
+// with returns the task with the operations and bytes of other extents, which are so many steps; counts names those
+// that are the workload's counts.
+func (t TaskInfo) with(extents, steps map[string]int64, counts []string) TaskInfo {
 	if t.IsOf(extents) {
 		return t
 	}
-	totals, ok := t.totals(extents, counts)
+	totals, ok := t.totals(steps, counts)
 	if t.Flop, t.IntegerOps, t.Bytes = totals.Flop, totals.IntegerOps, totals.Bytes; ok {
 		t.Extents = extents
 	}
@@ -44,8 +50,8 @@ func (t TaskInfo) IsOf(extents map[string]int64) bool {
 	return t.Extents == nil || maps.Equal(t.Extents, extents)
 }
 
-// totals returns the totals of the workload for extents, if these include its counts.
-func (t TaskInfo) totals(extents map[string]int64, counts []string) (expr.Totals, bool) {
+// totals returns the totals of the workload for so many steps of extents, if these include its counts.
+func (t TaskInfo) totals(steps map[string]int64, counts []string) (expr.Totals, bool) {
 	if t.Definition == "" {
 		return expr.Totals{}, false
 	}
@@ -61,7 +67,7 @@ func (t TaskInfo) totals(extents map[string]int64, counts []string) (expr.Totals
 		if len(counts) == 0 {
 			return expr.Totals{}, false
 		}
-		n, known := extents[counts[0]]
+		n, known := steps[counts[0]]
 		if !known {
 			return expr.Totals{}, false
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/program"
 )
@@ -17,9 +18,9 @@ func (m *Manifest) checkVarying(t Tensor) error {
 		switch {
 		case v.Axis < 0 || v.Axis >= len(t.Shape):
 			return fmt.Errorf("axis %d of rank %d cannot vary", v.Axis, len(t.Shape))
-		case e == nil || e.Min < 0 || e.Max < e.Min:
+		case e == nil || e.Min < 0 || e.Max < e.Min || e.Min%e.step() != 0 || e.Max%e.step() != 0:
 			return fmt.Errorf("axis %d has extent %q, which has no bounds", v.Axis, v.Extent)
-		case v.Times < 1 || v.Plus > t.Shape[v.Axis] || e.Max > (t.Shape[v.Axis]-v.Plus)/v.Times:
+		case v.Times < 1 || v.Plus > t.Shape[v.Axis] || e.Max/e.step() > (t.Shape[v.Axis]-v.Plus)/v.Times:
 			return fmt.Errorf("axis %d has not %v elements of at most %d", v.Axis, v, t.Shape[v.Axis])
 		}
 		lo[v.Axis] += v.elements(e.Min)
@@ -45,14 +46,46 @@ func (m *Manifest) extent(name string) *Extent {
 	return &m.Extents[k]
 }
 
-// elements returns the extent of the axis.
-func (v Varying) elements(extent int64) int64 { return v.Times*extent + v.Plus }
+func (e Extent) step() int64 { return max(e.Step, 1) }
 
-// String returns the extent of the axis as a formula, e.g. "sequence" or "2*sequence+1".
+// open returns the extent as that of a program, without caps.
+func (e Extent) open() program.Extent {
+	return program.Extent{Name: e.Name, Step: e.Step, Min: e.Min / e.step(), Max: e.Max / e.step()}
+}
+
+// Check returns an error if executions cannot have an extent.
+func (e Extent) Check(n int64) error {
+	if n < e.Min || n > e.Max || n%e.step() != 0 {
+		return fmt.Errorf("the package was compiled for %s", strings.TrimSuffix(e.open().Bounds(), ","))
+	}
+	return nil
+}
+
+// addSteps adds the steps of extents to the axes that vary by them.
+func (m *Manifest) addSteps() {
+	for _, t := range slices.Concat(m.Inputs, m.Outputs) {
+		for k := range t.Varying {
+			if e := m.extent(t.Varying[k].Extent); e != nil {
+				t.Varying[k].step = e.step()
+			}
+		}
+	}
+}
+
+// elements returns the extent of the axis.
+func (v Varying) elements(extent int64) int64 { return v.Times*(extent/max(v.step, 1)) + v.Plus }
+
+// String returns the extent of the axis as a formula, e.g. "sequence", "2*sequence+1" or "height/32".
 func (v Varying) String() string {
-	text := v.Extent
-	if v.Times != 1 {
-		text = fmt.Sprintf("%d*%s", v.Times, v.Extent)
+	text, times, step := v.Extent, v.Times, max(v.step, 1)
+	if times%step == 0 {
+		times, step = times/step, 1
+	}
+	if step != 1 {
+		text = fmt.Sprintf("%s/%d", text, step)
+	}
+	if times != 1 {
+		text = fmt.Sprintf("%d*%s", times, text)
 	}
 	if v.Plus != 0 {
 		text += fmt.Sprintf("%+d", v.Plus)
@@ -86,7 +119,7 @@ func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error) {
 	list := make([]program.Extent, len(m.Extents))
 	for k, e := range m.Extents {
-		list[k] = program.Extent{Name: e.Name, Min: e.Min, Max: e.Max}
+		list[k] = e.open()
 	}
 	var axes []program.Axis
 	for _, t := range m.Inputs {
@@ -106,7 +139,7 @@ func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error
 	}
 	extents := map[string]int64{}
 	for k, e := range m.Extents {
-		extents[e.Name] = numbers[k]
+		extents[e.Name] = list[k].Whole(numbers[k])
 	}
 	return extents, nil
 }

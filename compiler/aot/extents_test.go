@@ -2,6 +2,7 @@ package aot
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,76 @@ func TestExtentsFromC(t *testing.T) {
 	}
 }
 
+// openPairs is a package with 4 to 32 columns, in steps of 4. Its outputs have as many, a quarter, and half of the
+// quarter, rounded up.
+func openPairs(t *testing.T) (*program.Program, Options) {
+	t.Helper()
+	numbers := func(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
+	m := modeltest.New().Opset(18).Input("x", 3, 32).Open("x", 0, "rows").Open("x", 1, "columns").
+		Known("zero", numbers(0)).Known("one", numbers(1)).Known("two", numbers(2)).Known("four", numbers(4)).Known("end", numbers(1<<40)).
+		Node("all = Softmax x").Node("quarters = Slice x zero end one four").
+		Node("halves = Slice quarters zero end one two").Node("both = Transpose halves", modeltest.Ints("perm", 1, 0)).
+		Output("all", "quarters", "halves", "both")
+	p, err := frontend.Import(m, frontend.Options{Verify: true, Open: map[string]frontend.Bounds{
+		"columns": {Min: 4, Max: 32, Step: 4, Caps: []int64{8}}, "rows": {Min: 1, Max: 3, Caps: []int64{}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, plain(t, p)
+}
+
+func TestExtentsWithSteps(t *testing.T) {
+	p, o := openPairs(t)
+	m := opened(t, o.Output)
+	if e := m.Manifest().Extents[0]; e != (Extent{"columns", 4, 32, 4}) || m.Manifest().Format != Format {
+		t.Errorf("the extent is %+v, in format %d", e, m.Manifest().Format)
+	}
+	var shown []string
+	for _, tensor := range slices.Concat(m.Manifest().Inputs, m.Manifest().Outputs) {
+		shown = append(shown, tensor.String())
+	}
+	if want := []string{"f32[rows columns]", "f32[rows columns]", "f32[rows columns/4]", "f32[rows 0..4]", "f32[0..4 rows]"}; !slices.Equal(shown, want) {
+		t.Errorf("got %q, want %q", shown, want)
+	}
+	for _, size := range [][2]int64{{3, 32}, {1, 4}, {2, 12}, {3, 8}, {2, 28}} {
+		runEvaluated(t, p, m, map[string]*array.Array{"x": sample(1, size[0], size[1])})
+		if got := m.Extents()["columns"]; got != size[1] {
+			t.Errorf("the model has run with %d columns, not %d", got, size[1])
+		}
+		for _, task := range m.Manifest().Executed(m.Extents()) {
+			if !task.IsOf(m.Extents()) {
+				t.Errorf("%s is that of %v", task.Name, task.Extents)
+			}
+		}
+	}
+	for columns, says := range map[int64]string{
+		10: `input "x" has 10 elements on axis 1, which none of columns in 4..32, in steps of 4, has`,
+		36: `input "x" has 36 elements on axis 1, which none of columns in 4..32, in steps of 4, has`,
+	} {
+		if _, err := m.Run(map[string]*array.Array{"x": array.New(array.Float32, 1, columns)}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%d columns: %v, want an error that says %s", columns, err, says)
+		}
+	}
+}
+
+func TestExtentsWithStepsFromC(t *testing.T) {
+	_, o := openPairs(t)
+	dir := unpackedFor(t, o, "extents.c")
+	user := []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}
+	out, err := run(t, append(user, "12", "2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "columns 4..32\nrows 1..3\nx 2/3 12/32\nall 2/3 12/32 0.0833333\nquarters 2/3 3/8 1\nhalves 2/3 2/4 1\nboth 2/4 2/3 1\nbeyond: refused\n"
+	if string(out) != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	if out, err := run(t, append(user, "10", "2"), nil); err == nil {
+		t.Errorf("10 columns are accepted: %s", out)
+	}
+}
+
 // TestExtentsOfAnotherPackage: a manifest whose extents do not match the code is an error.
 func TestExtentsOfAnotherPackage(t *testing.T) {
 	_, o := openSoftmax(t)
@@ -90,16 +161,18 @@ func TestHostileExtents(t *testing.T) {
 		extent  Extent
 		varying Varying
 	}{
-		{Extent{"n", 1, 6}, Varying{Axis: 2, Extent: "n", Times: 1}},
-		{Extent{"n", 1, 6}, Varying{Axis: -1, Extent: "n", Times: 1}},
-		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "m", Times: 1}},
-		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: 0}},
-		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: -1}},
-		{Extent{"n", 1, 1 << 62}, Varying{Axis: 0, Extent: "n", Times: 4}},
-		{Extent{"n", -1, 6}, Varying{Axis: 0, Extent: "n", Times: 1}},
-		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: 2, Plus: -6}},
-		{Extent{"n", 1, 7}, Varying{Axis: 0, Extent: "n", Times: 1}},
-		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: 1, Plus: 1 << 62}},
+		{Extent{"n", 1, 6, 0}, Varying{Axis: 2, Extent: "n", Times: 1}},
+		{Extent{"n", 1, 6, 0}, Varying{Axis: -1, Extent: "n", Times: 1}},
+		{Extent{"n", 1, 6, 0}, Varying{Axis: 0, Extent: "m", Times: 1}},
+		{Extent{"n", 1, 6, 0}, Varying{Axis: 0, Extent: "n", Times: 0}},
+		{Extent{"n", 1, 6, 0}, Varying{Axis: 0, Extent: "n", Times: -1}},
+		{Extent{"n", 1, 1 << 62, 0}, Varying{Axis: 0, Extent: "n", Times: 4}},
+		{Extent{"n", -1, 6, 0}, Varying{Axis: 0, Extent: "n", Times: 1}},
+		{Extent{"n", 1, 6, 0}, Varying{Axis: 0, Extent: "n", Times: 2, Plus: -6}},
+		{Extent{"n", 1, 7, 0}, Varying{Axis: 0, Extent: "n", Times: 1}},
+		{Extent{"n", 1, 6, 0}, Varying{Axis: 0, Extent: "n", Times: 1, Plus: 1 << 62}},
+		{Extent{"n", 1, 6, 4}, Varying{Axis: 0, Extent: "n", Times: 1}},
+		{Extent{"n", 4, 8, 2}, Varying{Axis: 0, Extent: "n", Times: 2}},
 	} {
 		m := &Manifest{Extents: []Extent{c.extent}}
 		if err := m.checkVarying(Tensor{Name: "x", DType: "f32", Shape: []int64{6, 4}, Varying: []Varying{c.varying}}); err == nil {

@@ -105,7 +105,7 @@ func TestLoadRefusesBadPackages(t *testing.T) {
 		"damaged object":      {flip(objectName), "model.so is damaged"},
 		"damaged weights":     {flip(weightsName), "weights.bin is damaged"},
 		"manifest no JSON":    {edit(func(m map[string][]byte) { m[manifestName] = []byte("{") }), "manifest.json is not valid"},
-		"newer format":        {manifest(func(m *Manifest) { m.Format = Format + 1 }), "format is version 6, this program reads versions 2 to 5; compile"},
+		"newer format":        {manifest(func(m *Manifest) { m.Format = Format + 1 }), "format is version 7, this program reads versions 2 to 6; compile"},
 		"no target":           {manifest(func(m *Manifest) { m.Target = nil }), "names no target"},
 		"bad target":          {manifest(func(m *Manifest) { m.Target.CPU.Threads = 0 }), "0 threads"},
 		"other architecture":  {manifest(func(m *Manifest) { m.Target, _ = target.Parse("riscv64", 1) }), "compiled for riscv64, this machine is"},

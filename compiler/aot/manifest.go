@@ -15,16 +15,20 @@ import (
 )
 
 // Format is the version of the package format; this code reads versions from oldestFormat on. Packages without
-// dynamic extents have the older version closedFormat.
+// dynamic extents have the older version closedFormat, and those whose extents have no steps unitFormat.
 const (
-	Format       = 5
+	Format       = 6
+	unitFormat   = 5
 	closedFormat = 3
 	oldestFormat = 2
 )
 
 func formatOf(p *program.Program) int {
-	if len(p.Extents) > 0 {
+	switch {
+	case slices.ContainsFunc(p.Extents, func(e program.Extent) bool { return e.Step > 1 }):
 		return Format
+	case len(p.Extents) > 0:
+		return unitFormat
 	}
 	return closedFormat
 }
@@ -116,6 +120,8 @@ type Extent struct {
 	Name string `json:"name"`
 	Min  int64  `json:"least"`
 	Max  int64  `json:"most"`
+	// Step divides the extent; zero means one.
+	Step int64 `json:"step,omitempty"`
 }
 
 // Decoding names the extents of a decoder: the kept positions of the past, and those of an execution.
@@ -124,12 +130,14 @@ type Decoding struct {
 	Step string `json:"step"`
 }
 
-// Varying gives the extent of an axis as Times * Extent + Plus, or a sum of several such terms.
+// Varying gives the extent of an axis as Times * Extent / Step + Plus, with the step of the extent, or a sum of
+// several such terms.
 type Varying struct {
 	Axis   int    `json:"axis"`
 	Extent string `json:"extent"`
 	Times  int64  `json:"times"`
 	Plus   int64  `json:"plus,omitempty"`
+	step   int64
 }
 
 // Type returns the element type; array.Invalid for an unknown name.
@@ -272,6 +280,7 @@ func DecodeManifest(data []byte) (*Manifest, error) {
 		t := &m.Tasks[k]
 		t.LatencySeconds, t.FormerLatencySeconds = cmp.Or(t.LatencySeconds, t.FormerLatencySeconds), 0
 	}
+	m.addSteps()
 	return m, m.check()
 }
 

@@ -152,9 +152,9 @@ func (l *layout) openOutputs(b *strings.Builder, results []int) {
 func (l *layout) extents(b *strings.Builder) {
 	b.WriteString("static const struct tilth_extent extents[] = {")
 	for _, e := range l.program.Extents {
-		fmt.Fprintf(b, "{%s, %d, %d, %d}, ", quote(e.Name), e.Min, e.Max, l.value(e.Value).offset)
+		fmt.Fprintf(b, "{%s, %d, %d, %d, %d}, ", quote(e.Name), e.Whole(e.Min), e.Whole(e.Max), e.Whole(1), l.value(e.Value).offset)
 	}
-	b.WriteString("{0, 0, 0, 0}};\n")
+	b.WriteString("{0, 0, 0, 1, 0}};\n")
 	for _, table := range []struct {
 		name   string
 		values []int
@@ -248,7 +248,8 @@ func (l *layout) tensorInfos(values []int) []Tensor {
 		value := l.program.Values[v]
 		t := Tensor{Name: value.Name, DType: value.DType.String(), Shape: slices.Clone(l.program.MemoryOf(v))}
 		for _, open := range l.varying([]int{v}) {
-			t.Varying = append(t.Varying, Varying{Axis: open.Axis, Extent: l.program.Extents[open.Extent].Name, Times: open.Times, Plus: open.Plus})
+			e := l.program.Extents[open.Extent]
+			t.Varying = append(t.Varying, Varying{Axis: open.Axis, Extent: e.Name, Times: open.Times, Plus: open.Plus, step: e.Whole(1)})
 		}
 		list = append(list, t)
 	}

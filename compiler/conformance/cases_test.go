@@ -28,12 +28,6 @@ import (
 // for several sizes, and, for open extents, a file shape with the value of --shape.
 const casesDir = "testdata/cases"
 
-// wrong lists the cases with wrong results or refusals. A case that is right must not be listed.
-var wrong = map[string]bool{
-	"conv_stride2_open": true,
-	"lstm_c":            true, "open_conv_dyn_hw": true, "open_view_collapse": true,
-}
-
 // looseRounding lists the cases of float16 whose results depend on the order of roundings.
 var looseRounding = map[string]bool{"att_mask_lowest_f16": true}
 
@@ -69,13 +63,8 @@ func TestModelsComputeWhatONNXRuntimeDoes(t *testing.T) {
 		runCases(t, cases, on.name, on.numerics, func(c *modelCase, err error) { fail(c, fmt.Sprintf("%s %v", on.name, on.numerics), err) })
 	}
 	for _, c := range cases {
-		switch err := failed[c.name]; {
-		case err != nil && !wrong[c.name]:
+		if err := failed[c.name]; err != nil {
 			t.Errorf("%s: %v", c.name, err)
-		case err == nil && wrong[c.name]:
-			t.Errorf("%s is right: remove it from the list of wrong cases", c.name)
-		case err != nil:
-			t.Logf("%s: %v", c.name, err)
 		}
 	}
 }

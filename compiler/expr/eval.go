@@ -17,7 +17,8 @@ const evalChunk = 1 << 15
 // It is the reference semantics of expressions: every float32 node is rounded to float32, float16 and bfloat16 are
 // computed in float64 and rounded by casts and stores, and reductions run in the order of their axes.
 // Floating-point sums are accumulated in float64 and rounded at the end. A load out of bounds is an error. Arrays
-// are row-major, regardless of the tensors' strides. Elements beyond the limit of an axis are zero.
+// are row-major, regardless of the tensors' strides. Elements beyond the limit of an axis have no value: all of their
+// bits are set, so that a float is NaN and no sum that reads one is right by accident.
 func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 	known := append(append([]*Tensor{}, w.Inputs...), w.Constants...)
 	if len(args) != len(known) {
@@ -42,6 +43,19 @@ func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 		outs[k] = values[t]
 	}
 	return outs, nil
+}
+
+// OutputShapes returns the number of elements along each axis of each output that a workload computes for args.
+func OutputShapes(w *Workload, args []*array.Array) [][]int64 {
+	c := &compiler{values: map[*Tensor]*array.Array{}}
+	for k, t := range w.Inputs {
+		c.values[t] = args[k]
+	}
+	shapes := make([][]int64, len(w.Outputs))
+	for k, t := range w.Outputs {
+		shapes[k] = c.counts(t.Axes)
+	}
+	return shapes
 }
 
 func checkArg(t *Tensor, a *array.Array) error {
@@ -75,6 +89,11 @@ func evaluateStage(t *Tensor, values map[*Tensor]*array.Array) (*array.Array, er
 		c.slots[v] = len(c.slots)
 	}
 	out := array.New(t.DType, t.Shape...)
+	if slices.ContainsFunc(t.Axes, func(v *Var) bool { return v.Limit != nil }) {
+		for k := range out.Data {
+			out.Data[k] = 0xff
+		}
+	}
 	run := c.stage(t, out)
 	n, steps := out.Len(), int64(1)
 	for _, v := range t.Reduce {

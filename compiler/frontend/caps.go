@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// minStep is the ratio between consecutive kernel sizes if the distribution of extents is unknown, and
-	// maxStep the limit to which it grows if there would be too many kernels. closeStep, which is tried first, is
-	// a ratio of 2 with additional kernels for heights.
-	closeStep, minStep, maxStep = 1, 2, 1 << 24
+	// minRatio is the ratio between consecutive kernel sizes if the distribution of extents is unknown; it grows if
+	// there would be too many kernels, until there is one at noRatio. closeRatio, which is tried first, is a ratio of
+	// 2 with additional kernels for heights.
+	closeRatio, minRatio, noRatio = 1, 2, 1 << 25
 	// minShare is the weight of kernels without known executions, since some may still occur.
 	minShare = 1e-3
-	// maxVariants limits the kernels of a task, one for each combination of caps.
-	maxVariants = 32
+	// maxVariants limits the kernels of a task, one for each combination of caps. maxKernels stands for all larger
+	// numbers of combinations.
+	maxVariants, maxKernels = 32, 1 << 16
 )
 
 // heights are caps in addition to the powers of 2: so few rows form one tile or two, and each unused row counts.
@@ -27,9 +28,41 @@ var heights = []int64{6, 10}
 // quantiles of the extents of executions become caps.
 var quantiles = []float64{0.1, 0.25, 0.5, 0.75, 0.9}
 
-// caps returns the extents, ascending and below the maximum, that get kernels of their own. They grow by step if
-// the distribution is unknown.
-func (b Bounds) caps(step int64) ([]int64, error) {
+func (b Bounds) step() int64 { return max(b.Step, 1) }
+
+// check checks the caps and frequencies.
+func (b Bounds) check() error {
+	for _, n := range b.Caps {
+		if n < max(b.Min, b.step()) || n > b.Max {
+			return fmt.Errorf("there cannot be kernels for up to %d, which is not within %d..%d", n, max(b.Min, b.step()), b.Max)
+		}
+		if n%b.step() != 0 {
+			return fmt.Errorf("there cannot be kernels for up to %d, which is no multiple of %d", n, b.step())
+		}
+	}
+	for n := range b.Frequencies {
+		if n < b.Min || n > b.Max || n%b.step() != 0 {
+			return fmt.Errorf("an extent of %d is not within %d..%d, in steps of %d", n, b.Min, b.Max, b.step())
+		}
+	}
+	return nil
+}
+
+// units returns the bounds divided by the step.
+func (b Bounds) units() Bounds {
+	u := Bounds{Min: b.Min / b.step(), Max: b.Max / b.step(), Caps: slices.Clone(b.Caps), Frequencies: map[int64]float64{}}
+	for k := range u.Caps {
+		u.Caps[k] /= b.step()
+	}
+	for n, f := range b.Frequencies {
+		u.Frequencies[n/b.step()] = f
+	}
+	return u
+}
+
+// caps returns the extents, ascending and below the maximum, that get kernels of their own. They grow by ratio if
+// the distribution is unknown; there is none of these with noRatio. Step must be one.
+func (b Bounds) caps(ratio int64) []int64 {
 	var caps []int64
 	switch {
 	case b.Caps != nil:
@@ -38,32 +71,21 @@ func (b Bounds) caps(step int64) ([]int64, error) {
 		for _, q := range quantiles {
 			caps = append(caps, b.quantile(q))
 		}
-	case b.Min == 0: // extents that may be empty grow from run to run, and kernels accept any
+	case b.Min == 0 || ratio == noRatio: // extents that may be empty grow from run to run, and kernels accept any
 	default:
-		ratio := max(step, minStep)
-		for n := b.Max / ratio; n > b.Min; n /= ratio {
+		by := max(ratio, minRatio)
+		for n := b.Max / by; n > b.Min; n /= by {
 			caps = append(caps, n)
 		}
 		caps = append(caps, b.Min)
 		for _, n := range heights {
-			if step == closeStep && n > b.Min && n <= b.Max/ratio {
+			if ratio == closeRatio && n > b.Min && n <= b.Max/by {
 				caps = append(caps, n)
 			}
 		}
 	}
 	slices.Sort(caps)
-	caps = slices.Compact(caps)
-	for _, n := range caps {
-		if n < max(b.Min, 1) || n > b.Max {
-			return nil, fmt.Errorf("there cannot be kernels for up to %d, which is not within %d..%d", n, max(b.Min, 1), b.Max)
-		}
-	}
-	for n := range b.Frequencies {
-		if n < b.Min || n > b.Max {
-			return nil, fmt.Errorf("an extent of %d is not within %d..%d", n, b.Min, b.Max)
-		}
-	}
-	return slices.DeleteFunc(caps, func(n int64) bool { return n == b.Max }), nil
+	return slices.DeleteFunc(slices.Compact(caps), func(n int64) bool { return n < 1 || n == b.Max })
 }
 
 // quantile returns the smallest extent that the given share of all executions does not exceed.
@@ -100,29 +122,36 @@ func (b Bounds) shares(caps []int64) []float64 {
 	return shares
 }
 
-// choose sets the caps and shares of extents, with steps large enough to limit the number of kernels.
-func choose(extents []program.Extent, open map[string]Bounds) (err error) {
-	for step := int64(closeStep); step <= maxStep; step *= 2 {
+// choose sets the caps and shares of extents, with ratios large enough to limit the number of kernels.
+func choose(extents []program.Extent, open map[string]Bounds) error {
+	for ratio := int64(closeRatio); ratio <= noRatio; ratio *= 2 {
 		for k := range extents {
-			e, b := &extents[k], open[extents[k].Name]
-			if e.Caps, err = b.caps(step); err != nil {
-				return fmt.Errorf("%s: %w", e.Name, err)
-			}
-			e.Shares = b.shares(e.Caps)
+			b := open[extents[k].Name].units()
+			extents[k].Caps = b.caps(ratio)
+			extents[k].Shares = b.shares(extents[k].Caps)
 		}
 		if combinations(extents) <= maxVariants {
 			return nil
 		}
 	}
-	e := extents[0]
-	return fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s=%d..%d:%d",
-		combinations(extents), maxVariants, e.Name, e.Min, e.Max, e.Min)
+	most := slices.MaxFunc(extents, func(a, b program.Extent) int { return len(a.Caps) - len(b.Caps) })
+	return fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s",
+		combinations(extents), maxVariants, open[most.Name].oneCap(most.Name))
+}
+
+// oneCap returns the setting for an extent with one cap.
+func (b Bounds) oneCap(name string) string {
+	text := fmt.Sprintf("%s=%d..%d", name, b.Min, b.Max)
+	if b.step() > 1 {
+		text += fmt.Sprintf("/%d", b.step())
+	}
+	return fmt.Sprintf("%s:%d", text, max(b.Min, b.step()))
 }
 
 func combinations(extents []program.Extent) int {
 	n := 1
 	for _, e := range extents {
-		n *= len(e.Caps) + 1
+		n = min(n*(len(e.Caps)+1), maxKernels)
 	}
 	return n
 }

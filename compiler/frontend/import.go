@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/frontend/importer"
 	"github.com/tilth-dev/tilth/compiler/frontend/programgen"
 	"github.com/tilth-dev/tilth/compiler/frontend/rewrite"
@@ -21,16 +22,16 @@ type Options struct {
 	Shapes map[string][]int64
 	// Values fixes inputs of one element, by name, which are then no inputs of the program.
 	Values map[string]float64
-	// Open holds the bounds of extents, by symbol, that stay open: each execution chooses them.
+	// Open holds the bounds of extents, by symbol, that stay open: each execution chooses them. An axis without a
+	// symbol has the name of its input and its number, as in "x.0".
 	Open map[string]Bounds
+	// Derived gives open extents, by symbol, as expressions of others, such as "past + sequence".
+	Derived map[string]string
 	// Storage selects how float32 factors of products are stored; see placement.Narrow and rewrite.QuantiseWeights.
 	Storage array.Storage
 	// UncheckedIndices leaves out the checks that inputs which index axes are in range; kernels clamp them.
 	UncheckedIndices bool
-	// examples lists the symbols of open extents that have a sample value in Shapes, for one of several imports.
-	examples []string
 	// Quantised, if not nil, receives the number of weights to which Storage.WeightBits was applied, and the total.
-	// It is called more than once for models with open extents.
 	Quantised func(quantised, all int)
 	// Verify checks the graph after each stage. It costs time, and is for tests and for locating a faulty pass.
 	Verify bool
@@ -39,10 +40,6 @@ type Options struct {
 // Import compiles a model to a program, deterministically. Errors name the node or value and the remedy. op.Budget
 // bounds the cost.
 func Import(m *onnx.Model, opts Options) (*program.Program, error) {
-	if len(opts.Open) > 0 {
-		p, err := importOpen(m, opts)
-		return p, short(err)
-	}
 	p, err := importWithin(newBudget(m), m, opts)
 	return p, short(err)
 }
@@ -75,26 +72,27 @@ func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*program.Prog
 
 // importSeen imports a model and calls see with the graph after each stage.
 func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (p *program.Program, err error) {
+	defer extent.Catch(&err)
 	defer budget.Catch(&err)
-	g, kernels, err := kernelsOf(budget, m, opts, see)
+	extents, symbols, err := opts.openExtents(m)
 	if err != nil {
 		return nil, err
 	}
-	if p, err = programgen.Program(g, kernels); err != nil {
+	g, kernels, err := kernelsOf(budget, m, opts, symbols, see)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = programgen.Program(g, kernels, extents); err != nil {
 		return nil, fmt.Errorf("model %q: %w", g.Name, err)
 	}
 	return p, nil
 }
 
-// given returns the options of the importer.
-func (o Options) given() importer.Given {
-	return importer.Given{Shapes: o.Shapes, Open: o.examples, Values: o.Values, FloatKernels: o.Storage.FloatKernels}
-}
-
 // kernelsOf returns the kernels of a model.
-func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
+func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, open []*extent.Symbol, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
+	defer extent.Catch(&err)
 	defer budget.Catch(&err)
-	g, err = importer.Build(m, opts.given(), budget)
+	g, err = importer.Build(m, importer.Given{Shapes: opts.Shapes, Open: open, Derived: opts.Derived, Values: opts.Values, FloatKernels: opts.Storage.FloatKernels}, budget)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
@@ -19,10 +20,15 @@ func indexChecks(g *graph.Graph) (checks []graph.IndexCheck, err error) {
 	c := indexChecker{Graph: g}
 	for _, n := range alwaysRun(g) {
 		operand, extents := op.IndexedAxes(n.Node)
-		for k, extent := range extents {
+		for k, size := range extents {
 			indices := n.Operands[operand]
-			all := view{int64(k), []axis{{array.Elements(indices.Shape.Fixed()) / int64(len(extents)), int64(len(extents))}}}
-			c.extent, c.seen = extent, map[string]bool{}
+			all := view{first: extent.Of(int64(k))}
+			for d, stride := range expr.RowMajorStrides(indices.Shape.Max()) {
+				if len(extents) == 1 || d < indices.Shape.Rank()-1 { // each position of the last axis indexes another axis
+					all.axes = append(all.axes, axis{indices.Shape.At(d), stride})
+				}
+			}
+			c.extent, c.seen = size, map[string]bool{}
 			if c.visit(indices, all); c.err != nil {
 				return nil, fmt.Errorf("node %q (%s): %w", n.Name, n.Op, c.err)
 			}
@@ -33,43 +39,53 @@ func indexChecks(g *graph.Graph) (checks []graph.IndexCheck, err error) {
 
 // view is a set of elements of a value: from element first on, along each axis count elements that are stride apart.
 type view struct {
-	first int64
+	first extent.Extent
 	axes  []axis
 }
 
-type axis struct{ count, stride int64 }
+type axis struct {
+	count  extent.Extent
+	stride int64
+}
+
+// variables maps variables to their extents.
+type variables map[*expr.Var]extent.Extent
 
 // viewOf returns the elements that an offset visits as its variables vary. It returns false if they are not a view.
-func viewOf(offset expr.Linear) (v view, ok bool) {
-	v.first = offset.Const
+func (vars variables) viewOf(offset expr.Linear) (v view, ok bool) {
+	v.first = extent.Of(offset.Const)
 	for _, t := range offset.Terms {
 		x, isVar := t.Atom.(*expr.Var)
 		if !isVar {
 			return v, false
 		}
-		v.first += min(t.Coef, 0) * (x.Extent - 1)
-		v.axes = append(v.axes, axis{x.Extent, max(t.Coef, -t.Coef)})
+		count := vars[x]
+		v.first = v.first.Plus(extent.Of(min(t.Coef, 0)).Times(count.Minus(extent.Of(1))))
+		v.axes = append(v.axes, axis{count, max(t.Coef, -t.Coef)})
 	}
 	slices.SortStableFunc(v.axes, func(a, b axis) int { return cmp.Compare(b.stride, a.stride) })
 	return v, true
 }
 
-// along returns the view with each axis, where possible, along one axis of its value, whose shape is given.
+// along returns the view with each axis, where possible, along one axis of its value in memory, whose shape is given.
 func (v view) along(shape []int64) view {
 	var axes []axis // the innermost one first
 	for _, a := range slices.Backward(v.axes) {
-		if n := len(axes); n > 0 && a.stride == axes[n-1].stride*axes[n-1].count {
-			axes[n-1].count *= a.count
-		} else {
-			axes = append(axes, a)
+		if n := len(axes); n > 0 {
+			if within, fixed := axes[n-1].count.Const(); fixed && a.stride == axes[n-1].stride*within {
+				axes[n-1].count = axes[n-1].count.Times(a.count)
+				continue
+			}
 		}
+		axes = append(axes, a)
 	}
 	v.axes = nil
 	for _, a := range axes {
 		for _, stride := range slices.Backward(expr.RowMajorStrides(shape)) {
-			if n := stride / a.stride; n > 1 && n < a.count && stride%a.stride == 0 && a.count%n == 0 {
-				v.axes = append(v.axes, axis{n, a.stride})
-				a = axis{a.count / n, stride}
+			n, parts := stride/a.stride, a.count.Over(extent.Of(max(stride/a.stride, 1)))
+			if n > 1 && n < a.count.Max() && stride%a.stride == 0 && parts.Times(extent.Of(n)) == a.count {
+				v.axes = append(v.axes, axis{extent.Of(n), a.stride})
+				a = axis{parts, stride}
 			}
 		}
 		v.axes = append(v.axes, a)
@@ -78,17 +94,21 @@ func (v view) along(shape []int64) view {
 	return v
 }
 
-// index returns the index of the view's elements in a value of a shape, in terms of new variables.
-func (v view) index(shape []int64) []expr.Expr {
-	offset := expr.I(v.first)
+// index returns the index of the view's elements in a value of a shape in memory, in terms of new variables; ok is
+// false if the first element depends on an extent.
+func (v view) index(shape []int64, vars variables) (index []expr.Expr, ok bool) {
+	first, ok := v.first.Const()
+	offset := expr.I(first)
 	for _, a := range v.along(shape).axes {
-		offset = expr.AddE(offset, expr.MulE(&expr.Var{Name: "i", Extent: a.count}, expr.I(a.stride)))
+		i := &expr.Var{Name: "i", Extent: max(a.count.Max(), 1)}
+		vars[i] = a.count
+		offset = expr.AddE(offset, expr.MulE(i, expr.I(a.stride)))
 	}
-	index := make([]expr.Expr, len(shape))
+	index = make([]expr.Expr, len(shape))
 	for k, stride := range expr.RowMajorStrides(shape) {
 		index[k] = expr.Simplify(expr.Bin(expr.FloorMod, expr.Bin(expr.FloorDiv, offset, expr.I(stride)), expr.I(shape[k])))
 	}
-	return index
+	return index, ok
 }
 
 // indexChecker follows indices to inputs.
@@ -98,26 +118,27 @@ type indexChecker struct {
 	// err is set if a constant is out of range.
 	err error
 	// extent is that of the indexed axis. seen holds visited views, since a value may be concatenated with itself.
-	extent int64
+	extent extent.Extent
 	seen   map[string]bool
 }
 
 // visit adds the checks of elements of a value.
 func (c *indexChecker) visit(v *graph.Value, elements view) {
 	n, key := v.Producer, fmt.Sprint(v.ID, elements)
-	if array.Elements(v.Shape.Fixed()) == 0 || v.DType == array.Float16 || v.DType == array.BFloat16 || c.seen[key] {
+	if v.Shape.IsEmpty() || v.DType == array.Float16 || v.DType == array.BFloat16 || c.seen[key] {
 		return
 	}
 	c.seen[key] = true
 	c.Budget.Steps(1 << 10) // about the work for a small operator
 	switch {
 	case v.Const != nil:
-		c.verify(v.Const, elements.first, elements.axes)
+		if first, ok := elements.first.Const(); ok {
+			c.verify(v.Const, op.SizeFor(v.Shape, c.extent), first, elements.axes)
+		}
 	case n == nil:
 		c.Budget.Bytes(graph.EntryBytes)
-		last := slices.Max(append([]int{0}, c.Varying[v]...))
-		check := graph.IndexCheck{Input: v, First: elements.first, Extent: c.extent, Shape: append(slices.Clone(v.Shape.Fixed()[:last]), array.Elements(v.Shape.Fixed()[last:]))}
-		for _, a := range elements.along(check.Shape).axes {
+		check := graph.IndexCheck{Input: v, First: elements.first, Extent: c.extent}
+		for _, a := range elements.along(nil).axes {
 			check.Counts, check.Strides = append(check.Counts, a.count), append(check.Strides, a.stride)
 		}
 		c.checks = append(c.checks, check)
@@ -128,14 +149,14 @@ func (c *indexChecker) visit(v *graph.Value, elements view) {
 	}
 }
 
-// verify sets err if an element of a constant, from one on along the given axes, is out of range.
-func (c *indexChecker) verify(a *array.Array, at int64, axes []axis) {
+// verify sets err if an element of a constant, from one on along the given axes, is out of range for a size.
+func (c *indexChecker) verify(a *array.Array, size, at int64, axes []axis) {
 	if len(axes) > 0 {
-		for k := range axes[0].count {
-			c.verify(a, at+k*axes[0].stride, axes[1:])
+		for k := range axes[0].count.Max() {
+			c.verify(a, size, at+k*axes[0].stride, axes[1:])
 		}
-	} else if i := a.Int(at); i < -c.extent || i >= c.extent {
-		c.err = op.OutOfRange(i, c.extent)
+	} else if i := a.Int(at); i < -size || i >= size {
+		c.err = op.OutOfRange(i, size)
 	}
 }
 
@@ -153,7 +174,7 @@ func (c *indexChecker) move(n *graph.Node, elements view) {
 		case at != nil && k == 1 && n.Is(op.Gather):
 			in[k] = l.Lazy(op.Type{DType: array.Int64, Shape: v.Shape}, op.RowMajor(v.Shape.Rank()), at)
 		case v.Const != nil:
-			in[k] = l.Constant(k, v.Const)
+			in[k] = l.Constant(k, v)
 		case v.Present():
 			in[k] = l.Input(k, "in", v.Type, op.RowMajor(v.Shape.Rank()))
 		}
@@ -162,8 +183,10 @@ func (c *indexChecker) move(n *graph.Node, elements view) {
 	if lower == nil {
 		lower = op.Lower
 	}
-	if out, err := lower(l, n.Node, in); err == nil {
-		c.follow(n, l.Args, out.At(elements.index(n.Result.Shape.Fixed())...), expr.Simplifier{})
+	vars := variables{}
+	index, ok := elements.index(n.Result.Shape.Max(), vars)
+	if out, err := lower(l, n.Node, in); err == nil && ok {
+		c.follow(n, l.Args, vars, out.At(index...), expr.Simplifier{})
 	}
 }
 
@@ -195,25 +218,27 @@ func offsetOf(index []expr.Expr, shape []int64) expr.Expr {
 
 // follow visits the elements of a node's operands that an expression may equal, for all values of its variables
 // after s.
-func (c *indexChecker) follow(n *graph.Node, args map[*expr.Tensor]op.Arg, e expr.Expr, s expr.Simplifier) {
+func (c *indexChecker) follow(n *graph.Node, args map[*expr.Tensor]op.Arg, vars variables, e expr.Expr, s expr.Simplifier) {
 	switch x := e.(type) {
 	case *expr.Load:
 		arg, bound := args[x.Tensor]
-		elements, ok := viewOf(s.Linearize(offsetOf(x.Index, x.Tensor.Shape)))
-		if bound && ok && arg.Made == nil {
+		elements, ok := vars.viewOf(s.Linearize(offsetOf(x.Index, x.Tensor.Shape)))
+		if bound && ok && arg.Made == nil && arg.Symbol == nil {
 			c.visit(n.Operands[arg.ID], elements)
 		}
 	case *expr.Select:
 		if both, ok := x.Cond.(*expr.Binary); ok && both.Op == expr.And {
-			c.follow(n, args, expr.Sel(both.A, expr.Sel(both.B, x.A, x.B), x.B), s)
+			c.follow(n, args, vars, expr.Sel(both.A, expr.Sel(both.B, x.A, x.B), x.B), s)
 			return
 		}
 		condition := s.Simplify(x.Cond)
 		if _, decided := condition.(*expr.Int); decided {
-			c.follow(n, args, expr.Sel(condition, x.A, x.B), s)
-		} else if v, at, ok := threshold(condition); ok {
-			c.follow(n, args, e, replace(s, v, &expr.Var{Name: v.Name, Extent: at}))
-			c.follow(n, args, e, replace(s, v, expr.AddE(&expr.Var{Name: v.Name, Extent: v.Extent - at}, expr.I(at))))
+			c.follow(n, args, vars, expr.Sel(condition, x.A, x.B), s)
+		} else if v, at, ok := threshold(condition); ok && !vars[v].IsOpen() {
+			below, above := &expr.Var{Name: v.Name, Extent: at}, &expr.Var{Name: v.Name, Extent: v.Extent - at}
+			vars[below], vars[above] = extent.Of(below.Extent), extent.Of(above.Extent)
+			c.follow(n, args, vars, e, replace(s, v, below))
+			c.follow(n, args, vars, e, replace(s, v, expr.AddE(above, expr.I(at))))
 		}
 	}
 }
@@ -263,7 +288,7 @@ func alwaysRun(g *graph.Graph) (nodes []*graph.Node) {
 		}
 		nodes = append(nodes, n)
 		operands := n.Operands
-		if n.Is(op.Where) && array.Elements(operands[0].Shape.Fixed()) == 1 {
+		if n.Is(op.Where) && operands[0].Shape.Elements().Is(1) {
 			operands = operands[:1]
 		}
 		for _, v := range operands {

@@ -14,17 +14,15 @@ type Graph struct {
 	Name            string
 	Nodes           []*Node
 	Inputs, Outputs []*Value
-	// Open lists outputs with data-dependent extents. Their counts are the last of Outputs, and not outputs of the
-	// model.
+	// Own is the number of Outputs that are outputs of the model. After them come counts of open extents, and bools
+	// that must be true in an execution.
+	Own int
+	// Open lists outputs with extents that executions count.
 	Open []OpenOutput
-	// Required has a message for each bool that must be true in an execution. These are the last of Outputs, after the
-	// counts, and not outputs of the model.
+	// Required has a message for each of the bools, which are the last of Outputs.
 	Required []string
-	// Varying maps inputs to the axes whose extents each execution chooses.
-	Varying map[*Value][]int
-	// Results maps nodes of the model, by name, to their results in order, including constants; nil if no extent is
-	// open.
-	Results map[string][]*Value
+	// Extents holds the symbols of open extents, which each execution chooses.
+	Extents *extent.Set
 	// Checks lists the inputs that index axes.
 	Checks []IndexCheck
 	nextID int
@@ -36,16 +34,14 @@ type Graph struct {
 type OpenOutput struct{ Output, Axis, Count int }
 
 // IndexCheck requires that elements of an input index an axis of Extent elements, counted from its end if negative.
-// The elements are a strided view, from element First on: along each axis, Counts elements that are Strides apart,
-// the outermost first.
+// The elements are a strided view of the input's memory, from element First on: along each axis, Counts elements that
+// are Strides apart, the outermost first.
 type IndexCheck struct {
-	Input           *Value
-	First           int64
-	Counts, Strides []int64
-	Extent          int64
-	// Shape is the input's shape with the axes from the last varying one on as one, or all if none varies. Each axis
-	// of the view lies along one of its axes where possible.
-	Shape []int64
+	Input   *Value
+	First   extent.Extent
+	Counts  []extent.Extent
+	Strides []int64
+	Extent  extent.Extent
 }
 
 // EntryBytes is the budget's charge for an operand, a name or an attribute.
@@ -127,6 +123,33 @@ func (g *Graph) ReplaceAll(with map[*Value]*Value) {
 			g.Outputs[k] = w
 		}
 	}
+	for _, s := range g.Extents.Symbols() {
+		if v, counted := s.Source.(*Value); counted && with[v] != nil {
+			s.Source = with[v]
+		}
+	}
+}
+
+// Counts returns the values that hold extents of needed nodes.
+func (g *Graph) Counts() (counts []*Value) {
+	needed := map[*Value]bool{}
+	for _, v := range g.Outputs {
+		needed[v] = true
+	}
+	for _, n := range slices.Backward(g.Nodes) {
+		if !needed[n.Result] {
+			continue
+		}
+		for _, v := range n.Operands {
+			needed[v] = true
+		}
+		for _, v := range n.Counts() {
+			if needed[v] = true; !slices.Contains(counts, v) {
+				counts = append(counts, v)
+			}
+		}
+	}
+	return counts
 }
 
 // Users lists the readers of every value, in order and each once.
@@ -197,15 +220,12 @@ type Within struct {
 	Of *Value
 	// Begin is the index of the value's first element in Of, by axes in memory order; nil if the two are the same
 	// elements in another shape.
-	Begin []int64
+	Begin []extent.Extent
 }
 
-// IsEmpty reports whether a value of a shape has no elements; such values are known without computation.
-func IsEmpty(shape []int64) bool { return array.Elements(shape) == 0 }
-
-// AllKnown reports whether all given values are constants.
+// AllKnown reports whether all given values are constants of fixed shape.
 func AllKnown(values []*Value) bool {
-	return !slices.ContainsFunc(values, func(v *Value) bool { return v != nil && v.Const == nil })
+	return !slices.ContainsFunc(values, func(v *Value) bool { return v != nil && (v.Const == nil || v.Shape.IsOpen()) })
 }
 
 // Node is an operator applied to values; an omitted operand is nil.
@@ -220,6 +240,30 @@ type Node struct {
 	Free bool
 	// Kernel is the kernel that computes the node, once the graph is partitioned.
 	Kernel *Kernel
+}
+
+// Counts returns the values that hold extents of the node's operands and result, if they depend on data.
+func (n *Node) Counts() (counts []*Value) {
+	see := func(s extent.Shape) {
+		if !s.IsOpen() {
+			return
+		}
+		for _, e := range s.Extents() {
+			e.Each(func(s *extent.Symbol) {
+				if v, counted := s.Source.(*Value); counted && !slices.Contains(counts, v) {
+					counts = append(counts, v)
+				}
+			})
+		}
+	}
+	for _, v := range n.In {
+		see(v.Shape)
+	}
+	see(n.Out.Shape)
+	for _, x := range n.Numbers {
+		see(extent.ShapeOf(x.Of))
+	}
+	return counts
 }
 
 // Is reports whether the node exists and applies the named operator.

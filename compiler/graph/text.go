@@ -47,7 +47,11 @@ func (v *Value) label() string {
 }
 
 func (v *Value) typeText() string {
-	return fmt.Sprintf("%v[%s]", v.DType, join(v.Shape.Fixed()))
+	list := make([]string, v.Shape.Rank())
+	for k, e := range v.Shape.Extents() {
+		list[k] = e.String()
+	}
+	return fmt.Sprintf("%v[%s]", v.DType, strings.Join(list, ","))
 }
 
 func join[T any](list []T) string {

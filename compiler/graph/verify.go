@@ -19,7 +19,7 @@ func (g *Graph) Verify() error {
 		for i, v := range n.Operands {
 			switch {
 			case v == nil:
-			case v.Const == nil && !known[v]:
+			case v.Const == nil && !known[v] && !n.ReadsNumbers(i):
 				return fmt.Errorf("graph: node %q reads %s before it is computed", n.Name, v.label())
 			case n.In[i].DType != v.DType || fmt.Sprint(n.In[i].Shape) != fmt.Sprint(v.Shape):
 				return fmt.Errorf("graph: node %q takes %s for %v%v", n.Name, v.label(), n.In[i].DType, n.In[i].Shape)

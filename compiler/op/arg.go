@@ -40,18 +40,18 @@ func inferArg(n *Node) (Type, error) {
 	}
 	set := argAxis(n)
 	n.Int("select_last_index", 0)
-	out := []int64{}
-	for k, e := range n.In[0].Shape.Fixed() {
+	out := []extent.Extent{}
+	for k, e := range n.In[0].Shape.Extents() {
 		switch {
 		case !set[k]:
 			out = append(out, e)
-		case e == 0:
+		case e.Is(0):
 			return Type{}, fmt.Errorf("nothing to choose from in %v", n.In[0].Type)
 		case n.Int("keepdims", 1) != 0:
-			out = append(out, 1)
+			out = append(out, extent.Of(1))
 		}
 	}
-	return Type{array.Int64, extent.Fixed(out...)}, nil
+	return Type{array.Int64, extent.ShapeOf(out...)}, nil
 }
 
 // lowerArg finds the extreme element, then its first (or last) position. NaN counts as the extreme.
@@ -60,12 +60,12 @@ func lowerArg(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	set := argAxis(n)
 	axis := axisList(set)[0]
 	best := l.reduceAxes("best", c, x, set, func(i, _ []expr.Expr) expr.Expr { return exact(x.At(i...)) })
-	choose, missed := expr.Minimum, x.Shape.Fixed()[axis]-1
+	choose, missed := expr.Minimum, l.Extent(x.Shape.At(axis).Minus(extent.Of(1)))
 	if n.Int("select_last_index", 0) != 0 {
-		choose, missed = expr.Maximum, 0
+		choose, missed = expr.Maximum, expr.I(0)
 	}
 	at := l.reduceAxes("position", choose, x, set, func(i, kept []expr.Expr) expr.Expr {
-		return expr.Sel(isExtreme(exact(x.At(i...)), best.At(kept...)), i[axis], expr.I(missed))
+		return expr.Sel(isExtreme(exact(x.At(i...)), best.At(kept...)), i[axis], missed)
 	})
 	return keepReduced(l, n, at, set, same)
 }

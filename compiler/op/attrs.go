@@ -2,8 +2,10 @@ package op
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -105,12 +107,16 @@ func (n *Node) Has(k int) bool { return k < len(n.In) && n.In[k].Present() }
 
 // IsChoice reports whether the result is one of two operands, selected by a single computed bool.
 func (n *Node) IsChoice() bool {
-	return n.Is(Where) && array.Elements(n.In[0].Shape.Fixed()) == 1 && n.In[0].Const == nil
+	return n.Is(Where) && n.In[0].Shape.Elements().Is(1) && n.In[0].Const == nil
 }
 
 // KnownInts returns operand k, which must be known, as a list of integers; what names it in errors.
 func (n *Node) KnownInts(k int, what string) []int64 {
 	a := n.In[k].Const
+	if n.In[k].Numbers != nil {
+		n.fail("input %d (%s) depends on an open extent, which is not supported here: fix the extent by --shape", k, what)
+		return nil
+	}
 	if a == nil {
 		n.fail("input %d (%s) is not constant: dynamic shapes are not supported, export the model with static shapes", k, what)
 		return nil
@@ -126,6 +132,38 @@ func (n *Node) KnownInts(k int, what string) []int64 {
 	return values
 }
 
+// ReadsNumbers reports whether the node's rules read the numbers of operand k, which no kernel has to compute then.
+func (n *Node) ReadsNumbers(k int) bool { return n.read>>k&1 == 1 }
+
+// KnownExtents returns operand k, which must be known, as a list of integers that may depend on open extents; what
+// names it in errors.
+func (n *Node) KnownExtents(k int, what string) []extent.Extent {
+	if n.In[k].Numbers == nil {
+		ints := n.KnownInts(k, what)
+		return extent.Fixed(ints...).Extents()
+	}
+	n.read |= 1 << k
+	list := make([]extent.Extent, len(n.In[k].Numbers))
+	for i, x := range n.In[k].Numbers {
+		if list[i] = x.Of; x.Over != 1 {
+			n.fail("input %d (%s) is not a list of integers", k, what)
+		}
+	}
+	return list
+}
+
+// ExtentsOr returns a list of integers, which may depend on open extents, that is operand k in newer versions of an
+// operator and an attribute in older ones; nil if neither is given.
+func (n *Node) ExtentsOr(k int, name string) []extent.Extent {
+	if n.Has(k) {
+		return n.KnownExtents(k, name)
+	}
+	if list := n.Ints(name, nil); list != nil {
+		return extent.Fixed(list...).Extents()
+	}
+	return nil
+}
+
 // IntsOr returns a list of integers that is operand k in newer versions of an operator and an attribute in older
 // ones; nil if neither is given.
 func (n *Node) IntsOr(k int, name string) []int64 {
@@ -133,6 +171,38 @@ func (n *Node) IntsOr(k int, name string) []int64 {
 		return n.KnownInts(k, name)
 	}
 	return n.Ints(name, nil)
+}
+
+// unequal returns the remedy, to append to an error, if two open extents are not known to be equal.
+func unequal(a, b extent.Extent) string {
+	if !a.IsOpen() && !b.IsOpen() {
+		return ""
+	}
+	text := fmt.Sprintf(": %v and %v need not be equal", a, b)
+	if dependsOnData(a) || dependsOnData(b) {
+		return text
+	}
+	setting := "m=n"
+	if s := b.Symbol(); s != nil {
+		setting = s.Name + "=" + a.String()
+	} else if s := a.Symbol(); s != nil {
+		setting = s.Name + "=" + b.String()
+	}
+	return text + "; if they are, say so, as in --shape " + strings.ReplaceAll(setting, " ", "")
+}
+
+func dependsOnData(e extent.Extent) bool {
+	depends := false
+	e.Each(func(s *extent.Symbol) { depends = depends || s.Source != nil })
+	return depends
+}
+
+// fixOpen returns a remedy, to append to an error, if extents that do not fit are open: others could.
+func fixOpen(list ...extent.Extent) string {
+	if extent.ShapeOf(list...).IsOpen() {
+		return ", which is not known to fit: fix the extents by --shape"
+	}
+	return ""
 }
 
 // axis normalises an axis of a value of the given rank.

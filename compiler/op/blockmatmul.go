@@ -20,11 +20,13 @@ var blockMatMulDefs = []Def{{
 }}
 
 func blockMatMulDetail(n *Node) string {
-	return fmt.Sprintf("x %s in %d bits by %d", times([]int64{depthOf(n), n.In[2].Shape.Fixed()[1]}), n.Int("bits", 8), n.Int("block_size", 1))
+	return fmt.Sprintf("x %s in %d bits by %d", times([]int64{depthOf(n), n.In[2].Shape.Max()[1]}), n.Int("bits", 8), n.Int("block_size", 1))
 }
 
-// depthOf returns the extent of a product's sum.
-func depthOf(n *Node) int64 { return n.In[0].Shape.Fixed()[n.In[0].Shape.Rank()-1] }
+// depthOf returns the extent of a product's sum, which is that of the weights.
+func depthOf(n *Node) int64 {
+	return n.In[0].Shape.Slice(n.In[0].Shape.Rank()-1, n.In[0].Shape.Rank()).Fixed()[0]
+}
 
 func inferBlockMatMul(n *Node) (Type, error) {
 	x, codes, scale := n.In[0], n.In[1], n.In[2]
@@ -41,12 +43,10 @@ func inferBlockMatMul(n *Node) (Type, error) {
 	if !sameShape(codes.Shape.Fixed(), []int64{rows, columns}) || scale.Shape.Fixed()[0] != (depth+block-1)/block {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
 	}
-	if n.Has(3) && array.Elements(n.In[3].Shape.Fixed()) != 1 && !sameShape(n.In[3].Shape.Fixed(), scale.Shape.Fixed()) {
+	if n.Has(3) && !n.In[3].Shape.Elements().Is(1) && !n.In[3].Shape.Equal(scale.Shape) {
 		return Type{}, fmt.Errorf("zero points %v do not fit scales %v", n.In[3].Type, scale.Type)
 	}
-	shape := append([]int64{}, x.Shape.Fixed()...)
-	shape[len(shape)-1] = columns
-	return Type{x.DType, extent.Fixed(shape...)}, nil
+	return Type{x.DType, x.Shape.With(x.Shape.Rank()-1, extent.Of(columns))}, nil
 }
 
 // PairsOfRows packs two neighbouring rows of codes into each byte, the first in the low half, as a 4-bit
@@ -70,7 +70,7 @@ func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	block := expr.I(min(n.Int("block_size", 1), depthOf(n)))
 	zero := func(_, _ expr.Expr) expr.Expr { return nil }
 	switch {
-	case n.Has(3) && array.Elements(n.In[3].Shape.Fixed()) == 1:
+	case n.Has(3) && n.In[3].Shape.Elements().Is(1):
 		z := l.Readable(in[3])
 		value := expr.To(f, z.At(zeros(z.Shape.Rank())...))
 		zero = func(_, _ expr.Expr) expr.Expr { return value }
@@ -79,7 +79,7 @@ func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		zero = func(b, column expr.Expr) expr.Expr { return expr.To(f, z.At(b, column)) }
 	}
 	rank := n.Out.Shape.Rank()
-	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape.Fixed(), RowMajor(rank), []int64{depthOf(n)}, func(i, r []expr.Expr) expr.Expr {
+	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape, RowMajor(rank), extent.Fixed(depthOf(n)), func(i, r []expr.Expr) expr.Expr {
 		k, column := r[0], i[rank-1]
 		var code expr.Expr
 		if n.Int("bits", 8) == 4 {

@@ -20,7 +20,8 @@ var convDefs = []Def{{
 func channelsLastResult(n *Node, _ [][]int) []int { return ChannelsLast(n.Out.Shape.Rank()) }
 
 func convWindow(n *Node) (window, error) {
-	return newWindow(n, n.In[0].Shape.Fixed()[2:], n.Ints("kernel_shape", n.In[1].Shape.Fixed()[2:]))
+	x := n.In[0].Shape
+	return newWindow(n, x.Slice(2, x.Rank()), n.Ints("kernel_shape", n.In[1].Shape.Fixed()[2:]))
 }
 
 func inferConv(n *Node) (Type, error) {
@@ -28,7 +29,7 @@ func inferConv(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	if w := n.In[1].Shape.Fixed(); n.Has(2) && (len(w) == 0 || !sameShape(n.In[2].Shape.Fixed(), w[:1])) {
+	if w := n.In[1].Shape; n.Has(2) && (w.Rank() == 0 || !n.In[2].Shape.Equal(w.Slice(0, 1))) {
 		return Type{}, fmt.Errorf("bias %v does not fit weights %v", n.In[2].Shape, w)
 	}
 	return inferWindows(n, d)
@@ -36,12 +37,16 @@ func inferConv(n *Node) (Type, error) {
 
 // inferWindows returns the type of a convolution that sums in type d.
 func inferWindows(n *Node, d array.DType) (Type, error) {
-	x, w := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
-	if len(x) < 3 || len(w) != len(x) {
+	x, w := n.In[0].Shape, n.In[1].Shape.Fixed()
+	if x.Rank() < 3 || len(w) != x.Rank() {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
 	}
+	channels, err := channelsOf(x)
+	if err != nil {
+		return Type{}, err
+	}
 	groups := n.Int("group", 1)
-	if groups < 1 || x[1]%groups != 0 || w[0]%groups != 0 || w[1] != x[1]/groups {
+	if groups < 1 || channels%groups != 0 || w[0]%groups != 0 || w[1] != channels/groups {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
 	}
 	win, err := convWindow(n)
@@ -51,7 +56,16 @@ func inferWindows(n *Node, d array.DType) (Type, error) {
 	if !sameShape(win.kernel, w[2:]) {
 		return Type{}, fmt.Errorf("kernel_shape %v does not fit weights %v", win.kernel, w)
 	}
-	return Type{d, extent.Fixed(append([]int64{x[0], w[0]}, win.out...)...)}, nil
+	return Type{d, win.windows(x.At(0), extent.Of(w[0]))}, nil
+}
+
+// channelsOf returns the channels of a convolution's input, which those of the weights determine.
+func channelsOf(x extent.Shape) (int64, error) {
+	n, ok := x.At(1).Const()
+	if !ok {
+		return 0, fmt.Errorf("the channels %v of input %v are open, which weights do not allow: fix them by --shape", x.At(1), x)
+	}
+	return n, nil
 }
 
 // weightLayout returns the order KH, KW, IC/g, OC; without the input channels for a depthwise convolution.
@@ -65,7 +79,7 @@ func weightLayout(rank int, depthwise bool) []int {
 
 func isDepthwise(n *Node) bool {
 	g := n.Int("group", 1)
-	return g > 1 && g == n.In[0].Shape.Fixed()[1] && g == n.In[1].Shape.Fixed()[0]
+	return g > 1 && n.In[0].Shape.At(1).Is(g) && n.In[1].Shape.At(0).Is(g)
 }
 
 // lowerConv computes out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] *
@@ -92,7 +106,7 @@ func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, 
 	if !depthwise {
 		extents = append(extents, n.In[1].Shape.Fixed()[1])
 	}
-	return l.Reduce("conv", expr.Sum, n.Out.Shape.Fixed(), ChannelsLast(rank), extents, func(i, r []expr.Expr) expr.Expr {
+	return l.Reduce("conv", expr.Sum, n.Out.Shape, ChannelsLast(rank), extent.Fixed(extents...), func(i, r []expr.Expr) expr.Expr {
 		xi, wi := make([]expr.Expr, rank), make([]expr.Expr, rank)
 		xi[0], wi[0] = i[0], i[1]
 		xi[1], wi[1] = i[1], expr.I(0)
@@ -136,7 +150,7 @@ func addBias(l *Lowering, n *Node, acc Operand, in []Operand, k int) Operand {
 }
 
 func convWork(n *Node) float64 {
-	return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(array.Elements(n.In[1].Shape.Fixed()[1:]))
+	return 2 * float64(array.Elements(n.Out.Shape.Max())) * float64(array.Elements(n.In[1].Shape.Fixed()[1:]))
 }
 
 func convDetail(n *Node) string {

@@ -2,6 +2,7 @@ package op
 
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var cumulativeDefs = []Def{cumulativeDef("CumSum", expr.Sum), cumulativeDef("CumProd", expr.Prod)}
@@ -19,7 +20,7 @@ func cumulativeDef(name string, c expr.Combiner) Def {
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerCumulative(l, n, in[0], c), nil },
 		Work: func(n *Node) float64 {
 			work := firstOperandWork(n)
-			for d, extent := int64(1), n.In[0].Shape.Fixed()[scanAxis(n)]; d < extent; d *= scanRadix {
+			for d, size := int64(1), n.In[0].Shape.Max()[scanAxis(n)]; d < size; d *= scanRadix {
 				work += scanRadix * firstOperandWork(n)
 			}
 			return work
@@ -47,13 +48,13 @@ const scanRadix = 8
 func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	x = l.Readable(x)
 	axis := scanAxis(n)
-	extent := x.Shape.Fixed()[axis]
+	last := x.Shape.At(axis).Minus(extent.Of(1))
 	reverse, exclusive := n.Int("reverse", 0) != 0, n.Int("exclusive", 0) != 0
 	identity := c.Identity(wideType(x.DType))
 	mirrored := func(i []expr.Expr) []expr.Expr {
 		j := append([]expr.Expr{}, i...)
 		if reverse {
-			j[axis] = expr.SubE(expr.I(extent-1), j[axis])
+			j[axis] = expr.SubE(l.Extent(last), j[axis])
 		}
 		return j
 	}
@@ -66,16 +67,16 @@ func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 		j[axis] = expr.SubE(i[axis], expr.I(1))
 		return expr.Sel(expr.Bin(expr.Lt, expr.I(0), i[axis]), wide(x.At(mirrored(j)...)), identity)
 	}
-	term = l.scan(c, x.Shape.Fixed(), x.Layout, axis, term)
+	term = l.scan(c, x.Shape, x.Layout, axis, term)
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, term(mirrored(i))) })
 }
 
-// scan combines each term with its predecessors on an axis.
-func (l *Lowering) scan(c expr.Combiner, shape []int64, layout []int, axis int, term func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
-	extent := shape[axis]
-	for d := int64(1); d < extent; d *= scanRadix {
+// scan combines each term with its predecessors on an axis. An open one has the stages of the most.
+func (l *Lowering) scan(c expr.Combiner, shape extent.Shape, layout []int, axis int, term func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
+	size := shape.Max()[axis]
+	for d := int64(1); d < size; d *= scanRadix {
 		step, distance := term, d
-		acc := l.Reduce("scan", c, shape, layout, []int64{min(scanRadix, (extent+d-1)/d)}, func(i, r []expr.Expr) expr.Expr {
+		acc := l.Reduce("scan", c, shape, layout, extent.Fixed(min(scanRadix, (size+d-1)/d)), func(i, r []expr.Expr) expr.Expr {
 			j := append([]expr.Expr{}, i...)
 			back := expr.MulE(r[0], expr.I(distance))
 			j[axis] = expr.SubE(i[axis], back)

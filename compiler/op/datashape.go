@@ -61,26 +61,25 @@ func inferCompress(n *Node) (Type, error) {
 	if n.Attrs["axis"] == nil {
 		return Type{n.In[0].DType, extent.Fixed(count)}, nil
 	}
-	shape := slices.Clone(n.In[0].Shape.Fixed())
-	shape[n.axis(n.Int("axis", 0), len(shape))] = count
-	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
+	shape := n.In[0].Shape
+	return Type{n.In[0].DType, shape.With(n.axis(n.Int("axis", 0), shape.Rank()), extent.Of(count))}, nil
 }
 
 // compressed returns the positions that the condition, operand 1, selects on the axis, or in the flattened operand.
 func compressed(n *Node) []int64 {
 	condition := n.known(1)
-	shape := n.In[0].Shape.Fixed()
-	extent := array.Elements(shape)
+	shape := n.In[0].Shape
+	size := shape.Elements()
 	if n.Attrs["axis"] != nil {
-		if axis := n.axis(n.Int("axis", 0), len(shape)); n.err == nil {
-			extent = shape[axis]
+		if axis := n.axis(n.Int("axis", 0), shape.Rank()); n.err == nil {
+			size = shape.At(axis)
 		}
 	}
 	if n.err != nil {
 		return nil
 	}
-	if condition.DType != array.Bool || len(condition.Shape) != 1 || condition.Len() > extent {
-		n.fail("condition %v%v does not fit %d elements", condition.DType, condition.Shape, extent)
+	if condition.DType != array.Bool || len(condition.Shape) != 1 || condition.Len() > size.Min() {
+		n.fail("condition %v%v does not fit %v elements%s", condition.DType, condition.Shape, size, fixOpen(size))
 		return nil
 	}
 	n.Budget.Bytes(8 * condition.Len())
@@ -98,7 +97,7 @@ func lowerCompress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	positions := l.Made(l.budget.ints(selected, int64(len(selected))))
 	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
 		if n.Attrs["axis"] == nil {
-			return x.At(unflatten(positions.At(i[0]), x.Shape.Fixed())...)
+			return x.At(l.unflatten(positions.At(i[0]), x.Shape)...)
 		}
 		index := slices.Clone(i)
 		axis := n.axis(n.Int("axis", 0), len(i))

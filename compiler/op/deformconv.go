@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var deformConvDefs = []Def{{
@@ -24,16 +25,20 @@ func inferDeformConv(n *Node) (Type, error) {
 		return Type{}, err
 	}
 	n.err = m.err
-	x, offset, groups := n.In[0].Shape.Fixed(), n.In[2], n.Int("offset_group", 1)
-	if len(x) != 4 {
+	x, offset, groups := n.In[0].Shape, n.In[2], n.Int("offset_group", 1)
+	if x.Rank() != 4 {
 		return Type{}, fmt.Errorf("input %v with other than two spatial axes is not supported", x)
 	}
+	if x.IsOpen() {
+		if err := sampled(n.In[0].Type); err != nil {
+			return Type{}, err
+		}
+	}
 	kernel := array.Elements(n.In[1].Shape.Fixed()[2:])
-	if groups < 1 || x[1]%groups != 0 || offset.DType != n.In[0].DType ||
-		!sameShape(offset.Shape.Fixed(), []int64{x[0], groups * kernel * 2, t.Shape.Fixed()[2], t.Shape.Fixed()[3]}) {
+	if groups < 1 || !x.At(1).Mod(extent.Of(groups)).Is(0) || offset.DType != n.In[0].DType || !offset.Shape.Equal(t.Shape.With(1, extent.Of(groups*kernel*2))) {
 		return Type{}, fmt.Errorf("offsets %v do not fit input %v, %d kernel elements and %d offset groups", offset.Type, x, kernel, groups)
 	}
-	if n.Has(4) && !sameShape(n.In[4].Shape.Fixed(), []int64{x[0], groups * kernel, t.Shape.Fixed()[2], t.Shape.Fixed()[3]}) {
+	if n.Has(4) && !n.In[4].Shape.Equal(t.Shape.With(1, extent.Of(groups*kernel))) {
 		return Type{}, fmt.Errorf("mask %v does not fit offsets %v", n.In[4].Type, offset.Type)
 	}
 	return t, nil
@@ -50,10 +55,10 @@ func lowerDeformConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	groups := n.Int("offset_group", 1)
 	kernel := win.kernel[0] * win.kernel[1]
 	// Axes of the tables: N, offset group, kernel element, and the output's.
-	places := []int64{x.Shape.Fixed()[0], groups, kernel, n.Out.Shape.Fixed()[2], n.Out.Shape.Fixed()[3]}
+	places := extent.Concat(x.Shape.Slice(0, 1), extent.Fixed(groups, kernel), n.Out.Shape.Slice(2, 4))
 	var tables [2]tapTable
 	for k := range tables {
-		g := gridAxis{extent: x.Shape.Fixed()[2+k], padding: "zeros"}
+		g := gridAxis{size: count{l, x.Shape.At(2 + k)}, padding: "zeros"}
 		tables[k] = g.table(l, places, 2, linearTap, func(i []expr.Expr) expr.Expr {
 			r := expr.Bin(expr.FloorMod, i[2], expr.I(win.kernel[1]))
 			if k == 0 {
@@ -61,15 +66,15 @@ func lowerDeformConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			}
 			channel := expr.AddE(expr.MulE(expr.AddE(expr.MulE(i[1], expr.I(kernel)), i[2]), expr.I(2)), expr.I(int64(k)))
 			shift := wide(offset.At(i[0], channel, i[3], i[4]))
-			at := expr.SubE(win.at(k, i[3+k], r), expr.I(win.padBegin[k]))
+			at := expr.SubE(win.at(k, i[3+k], r), l.Extent(win.padBegin[k]))
 			return expr.AddE(expr.To(shift.DType(), at), shift)
 		})
 	}
 	samples := l.deformedSamples(n, x, in, tables, kernel)
 	w := l.Arrange(in[1], []int{2, 3, 1, 0})
 	w = l.matrix(w)
-	extents := []int64{win.kernel[0], win.kernel[1], n.In[1].Shape.Fixed()[1]}
-	acc := l.Reduce("deformconv", expr.Sum, n.Out.Shape.Fixed(), ChannelsLast(4), extents, func(i, r []expr.Expr) expr.Expr {
+	over := extent.Fixed(win.kernel[0], win.kernel[1], n.In[1].Shape.Fixed()[1])
+	acc := l.Reduce("deformconv", expr.Sum, n.Out.Shape, ChannelsLast(4), over, func(i, r []expr.Expr) expr.Expr {
 		element := expr.AddE(expr.MulE(r[0], expr.I(win.kernel[1])), r[1])
 		sample := samples.At(i[0], groupChannel(n, i[1], r[2]), element, i[2], i[3])
 		return expr.MulE(sample, wide(w.At(i[1], r[2], r[0], r[1])))
@@ -79,9 +84,9 @@ func lowerDeformConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 // deformedSamples has the axes N, channels, kernel element and the output's; channels are last in memory.
 func (l *Lowering) deformedSamples(n *Node, x Operand, in []Operand, tables [2]tapTable, kernel int64) Operand {
-	perGroup := expr.I(x.Shape.Fixed()[1] / n.Int("offset_group", 1))
-	shape := []int64{x.Shape.Fixed()[0], x.Shape.Fixed()[1], kernel, n.Out.Shape.Fixed()[2], n.Out.Shape.Fixed()[3]}
-	sampled := l.Reduce("samples", expr.Sum, shape, ChannelsLast(5), []int64{2, 2}, func(i, r []expr.Expr) expr.Expr {
+	perGroup := l.Extent(x.Shape.At(1).Over(extent.Of(n.Int("offset_group", 1))))
+	shape := extent.Concat(x.Shape.Slice(0, 2), extent.Fixed(kernel), n.Out.Shape.Slice(2, 4))
+	sampled := l.Reduce("samples", expr.Sum, shape, ChannelsLast(5), extent.Fixed(2, 2), func(i, r []expr.Expr) expr.Expr {
 		place := slices.Clone(i)
 		place[1] = expr.Bin(expr.FloorDiv, i[1], perGroup)
 		y, wy := tables[0].at(place, r[0])

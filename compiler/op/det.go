@@ -10,7 +10,7 @@ import (
 var detDefs = []Def{{
 	Name: "Det", Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "det", Infer: inferDet, Lower: lowerDet, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
-		x := n.In[0].Shape.Fixed()
+		x := n.In[0].Shape.Max()
 		return 2 * firstOperandWork(n) * float64(x[len(x)-1])
 	},
 }}
@@ -19,14 +19,15 @@ var detDefs = []Def{{
 const maxDet = 16
 
 func inferDet(n *Node) (Type, error) {
-	x := n.In[0].Shape.Fixed()
-	if len(x) < 2 || !n.In[0].DType.IsFloat() || x[len(x)-1] != x[len(x)-2] {
+	x := n.In[0].Shape
+	last := x.Rank() - 1
+	if last < 1 || !n.In[0].DType.IsFloat() || x.At(last) != x.At(last-1) {
 		return Type{}, fmt.Errorf("input %v is not a square matrix of floating point type", n.In[0].Type)
 	}
-	if size := x[len(x)-1]; size < 1 || size > maxDet {
-		return Type{}, fmt.Errorf("determinants of %d by %d are not supported: 1 to %d are", size, size, maxDet)
+	if size := x.At(last); size.IsOpen() || size.Max() < 1 || size.Max() > maxDet {
+		return Type{}, fmt.Errorf("determinants of %v by %v are not supported: 1 to %d are", size, size, maxDet)
 	}
-	return Type{n.In[0].DType, extent.Fixed(x[:len(x)-2]...)}, nil
+	return Type{n.In[0].DType, x.Slice(0, last-1)}, nil
 }
 
 // lowerDet is Gaussian elimination with partial pivoting: for each column, the largest element below is exchanged
@@ -34,7 +35,7 @@ func inferDet(n *Node) (Type, error) {
 func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	rank := x.Shape.Rank()
-	size, batch := x.Shape.Fixed()[rank-1], x.Shape.Fixed()[:rank-2]
+	size, batch := x.Shape.Max()[rank-1], x.Shape.Slice(0, rank-2)
 
 	element := func(i []expr.Expr, row, column expr.Expr) []expr.Expr {
 		return append(append([]expr.Expr{}, i[:rank-2]...), row, column)
@@ -46,8 +47,8 @@ func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		magnitude := func(i, r []expr.Expr) expr.Expr {
 			return expr.Un(expr.Abs, current(element(i, expr.AddE(r[0], column), column)))
 		}
-		largest := l.Reduce("largest", expr.Maximum, batch, RowMajor(rank-2), below, magnitude)
-		pivot := l.Reduce("pivot", expr.Minimum, batch, RowMajor(rank-2), below, func(i, r []expr.Expr) expr.Expr {
+		largest := l.Reduce("largest", expr.Maximum, batch, RowMajor(rank-2), extent.Fixed(below...), magnitude)
+		pivot := l.Reduce("pivot", expr.Minimum, batch, RowMajor(rank-2), extent.Fixed(below...), func(i, r []expr.Expr) expr.Expr {
 			return expr.Sel(expr.Bin(expr.Eq, magnitude(i, r), largest.At(i...)), expr.AddE(r[0], column), expr.I(size-1))
 		})
 		swapped := func(i []expr.Expr) expr.Expr {
@@ -69,7 +70,7 @@ func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		if k == size-1 {
 			break
 		}
-		eliminated := l.Map("eliminated", x.Shape.Fixed(), RowMajor(rank), func(i []expr.Expr) expr.Expr {
+		eliminated := l.Map("eliminated", x.Shape, RowMajor(rank), func(i []expr.Expr) expr.Expr {
 			d := swapped(element(i, column, column))
 			ratio := expr.DivE(swapped(element(i, i[rank-2], column)), d)
 			ratio = expr.Sel(expr.Bin(expr.Eq, d, like(d, 0)), like(d, 0), ratio) // a column of zeros

@@ -22,7 +22,7 @@ var dftDefs = []Def{
 			if err != nil {
 				return 0
 			}
-			return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(t.read*t.parts)
+			return 2 * float64(array.Elements(n.Out.Shape.Max())) * float64(t.read*t.parts)
 		},
 	},
 	{
@@ -32,7 +32,7 @@ var dftDefs = []Def{
 			if err != nil {
 				return 0
 			}
-			return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(t.length*t.parts)
+			return 2 * float64(array.Elements(n.Out.Shape.Max())) * float64(t.length*t.parts)
 		},
 	},
 }
@@ -50,11 +50,12 @@ type transform struct {
 }
 
 func newDFT(n *Node) (*transform, error) {
-	x := n.In[0].Shape.Fixed()
-	if len(x) < 2 || !n.In[0].DType.IsFloat() || x[len(x)-1] != 1 && x[len(x)-1] != 2 {
+	x := n.In[0].Shape
+	last := x.Rank() - 1
+	if last < 1 || !n.In[0].DType.IsFloat() || !x.At(last).Is(1) && !x.At(last).Is(2) {
 		return nil, fmt.Errorf("input %v has no last axis with real, or real and imaginary, parts", n.In[0].Type)
 	}
-	t := &transform{parts: x[len(x)-1], inverse: n.Int("inverse", 0) != 0}
+	t := &transform{parts: x.Max()[last], inverse: n.Int("inverse", 0) != 0}
 	axis := n.Int("axis", 1)
 	if n.Opset >= 20 {
 		axis = -2
@@ -64,11 +65,15 @@ func newDFT(n *Node) (*transform, error) {
 			}
 		}
 	}
-	t.axis = n.axis(axis, len(x))
-	if n.err == nil && t.axis == len(x)-1 {
+	t.axis = n.axis(axis, x.Rank())
+	if n.err == nil && t.axis == last {
 		n.fail("axis %d is that of the parts", axis)
 	}
-	length := []int64{x[t.axis]}
+	if x.At(t.axis).IsOpen() {
+		n.fail("axis %d of input %v is open, and its transform is not supported: fix it by --shape", t.axis, n.In[0].Type)
+	}
+	size := x.Max()[t.axis]
+	length := []int64{size}
 	if n.Has(1) {
 		length = n.KnownInts(1, "dft_length")
 	}
@@ -79,7 +84,7 @@ func newDFT(n *Node) (*transform, error) {
 		return nil, fmt.Errorf("a transform of length %v is not supported: 1 to %d are", length, maxTransform)
 	}
 	t.length, t.bins = length[0], length[0]
-	t.read = min(t.length, x[t.axis])
+	t.read = min(t.length, size)
 	if n.Int("onesided", 0) != 0 {
 		if t.inverse {
 			return nil, fmt.Errorf("an inverse transform of one side is not supported: transform both sides")
@@ -94,9 +99,8 @@ func inferDFT(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	shape := slices.Clone(n.In[0].Shape.Fixed())
-	shape[t.axis], shape[len(shape)-1] = t.bins, 2
-	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
+	shape := n.In[0].Shape.With(t.axis, extent.Of(t.bins))
+	return Type{n.In[0].DType, shape.With(shape.Rank()-1, extent.Of(2))}, nil
 }
 
 // matrix returns the contribution of part p of element j to part q of bin k, at [j, p, k, q].
@@ -132,9 +136,8 @@ func lowerDFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.matrix(in[0])
 	d := wideType(x.DType)
 	m := l.Made(t.matrix(l.budget, d, t.read))
-	shape := n.Out.Shape.Fixed()
-	last := len(shape) - 1
-	acc := l.Reduce("dft", expr.Sum, shape, RowMajor(len(shape)), []int64{t.read, t.parts}, func(i, r []expr.Expr) expr.Expr {
+	last := n.Out.Shape.Rank() - 1
+	acc := l.Reduce("dft", expr.Sum, n.Out.Shape, RowMajor(last+1), extent.Fixed(t.read, t.parts), func(i, r []expr.Expr) expr.Expr {
 		j := slices.Clone(i)
 		j[t.axis], j[last] = r[0], r[1]
 		return expr.MulE(wide(x.At(j...)), m.At(r[0], r[1], i[t.axis], i[last]))
@@ -145,17 +148,18 @@ func lowerDFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 // frames is a transform of frames of a signal, step elements apart.
 type frames struct {
 	transform
-	step, count int64
+	step  int64
+	count extent.Extent
 }
 
 func newSTFT(n *Node) (*frames, error) {
-	x := n.In[0].Shape.Fixed()
-	if !n.In[0].DType.IsFloat() || len(x) != 3 && len(x) != 2 || len(x) == 3 && x[2] != 1 && x[2] != 2 {
+	x := n.In[0].Shape
+	if !n.In[0].DType.IsFloat() || x.Rank() != 3 && x.Rank() != 2 || x.Rank() == 3 && !x.At(2).Is(1) && !x.At(2).Is(2) {
 		return nil, fmt.Errorf("signal %v is not batch, length and parts", n.In[0].Type)
 	}
 	t := &frames{transform: transform{axis: 1, parts: 1}}
-	if len(x) == 3 {
-		t.parts = x[2]
+	if x.Rank() == 3 {
+		t.parts = x.Max()[2]
 	}
 	step := n.KnownInts(1, "frame_step")
 	length := []int64{0}
@@ -163,19 +167,19 @@ func newSTFT(n *Node) (*frames, error) {
 	case n.Has(3):
 		length = n.KnownInts(3, "frame_length")
 	case n.Has(2):
-		length = n.In[2].Shape.Fixed()
+		length = n.In[2].Shape.Max()
 	}
 	if n.err != nil {
 		return nil, n.err
 	}
-	if len(step) != 1 || len(length) != 1 || step[0] < 1 || length[0] < 1 || length[0] > maxTransform || length[0] > x[1] {
-		return nil, fmt.Errorf("frames of length %v, %v apart, do not fit a signal of %d, or are longer than %d", length, step, x[1], maxTransform)
+	if len(step) != 1 || len(length) != 1 || step[0] < 1 || length[0] < 1 || length[0] > maxTransform || length[0] > x.At(1).Min() {
+		return nil, fmt.Errorf("frames of length %v, %v apart, do not fit a signal of %v, or are longer than %d%s", length, step, x.At(1), maxTransform, fixOpen(x.At(1)))
 	}
-	if n.Has(2) && (!sameShape(n.In[2].Shape.Fixed(), length) || n.In[2].DType != n.In[0].DType) {
+	if n.Has(2) && (!n.In[2].Shape.Equal(extent.Fixed(length...)) || n.In[2].DType != n.In[0].DType) {
 		return nil, fmt.Errorf("window %v does not fit frames of length %d", n.In[2].Type, length[0])
 	}
 	t.length, t.step = length[0], step[0]
-	t.count = (x[1]-t.length)/t.step + 1
+	t.count = x.At(1).Minus(extent.Of(t.length)).Over(extent.Of(t.step)).Plus(extent.Of(1))
 	t.bins = t.length
 	if n.Int("onesided", 1) != 0 {
 		t.bins = t.length/2 + 1
@@ -188,7 +192,7 @@ func inferSTFT(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{n.In[0].DType, extent.Fixed(n.In[0].Shape.Fixed()[0], t.count, t.bins, 2)}, nil
+	return Type{n.In[0].DType, extent.ShapeOf(n.In[0].Shape.At(0), t.count, extent.Of(t.bins), extent.Of(2))}, nil
 }
 
 // lowerSTFT multiplies the matrix by the window, at compile time if that is known.
@@ -201,14 +205,14 @@ func lowerSTFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	m := l.Made(t.matrix(l.budget, wideType(x.DType), t.length))
 	if n.Has(2) {
 		window := l.matrix(in[2])
-		weighed := l.Map("window", m.Shape.Fixed(), RowMajor(4), func(i []expr.Expr) expr.Expr {
+		weighed := l.Map("window", m.Shape, RowMajor(4), func(i []expr.Expr) expr.Expr {
 			return expr.MulE(m.At(i...), wide(window.At(i[0])))
 		})
 		if m, err = l.settle(weighed); err != nil {
 			return Operand{}, err
 		}
 	}
-	acc := l.Reduce("stft", expr.Sum, n.Out.Shape.Fixed(), RowMajor(4), []int64{t.length, t.parts}, func(i, r []expr.Expr) expr.Expr {
+	acc := l.Reduce("stft", expr.Sum, n.Out.Shape, RowMajor(4), extent.Fixed(t.length, t.parts), func(i, r []expr.Expr) expr.Expr {
 		j := []expr.Expr{i[0], expr.AddE(expr.MulE(i[1], expr.I(t.step)), r[0]), r[1]}
 		return expr.MulE(wide(x.At(j[:x.Shape.Rank()]...)), m.At(r[0], r[1], i[2], i[3]))
 	})

@@ -21,7 +21,7 @@ var einsumDefs = []Def{{
 type subscripts struct {
 	operands [][]rune
 	result   []rune
-	extent   map[rune]int64
+	extents  map[rune]extent.Extent
 }
 
 func parseSubscripts(n *Node) (*subscripts, error) {
@@ -31,17 +31,17 @@ func parseSubscripts(n *Node) (*subscripts, error) {
 	if len(terms) != len(n.In) {
 		return nil, fmt.Errorf("equation %q has %d terms for %d operands", text, len(terms), len(n.In))
 	}
-	s := &subscripts{extent: map[rune]int64{}}
+	s := &subscripts{extents: map[rune]extent.Extent{}}
 	widest := 0
 	for k, term := range terms {
-		shape := n.In[k].Shape.Fixed()
-		labels, dots, err := expandLabels(term, len(shape), -1)
+		shape := n.In[k].Shape
+		labels, dots, err := expandLabels(term, shape.Rank(), -1)
 		if err != nil {
 			return nil, fmt.Errorf("equation %q, operand %d of shape %v: %w", text, k, shape, err)
 		}
 		widest = max(widest, dots)
 		for axis, label := range labels {
-			if err := s.setExtent(label, shape[axis]); err != nil {
+			if err := s.setExtent(label, shape.At(axis)); err != nil {
 				return nil, fmt.Errorf("equation %q: %w", text, err)
 			}
 		}
@@ -56,7 +56,7 @@ func parseSubscripts(n *Node) (*subscripts, error) {
 		return nil, fmt.Errorf("equation %q, result: %w", text, err)
 	}
 	for k, label := range s.result {
-		if _, known := s.extent[label]; !known || slices.Contains(s.result[:k], label) {
+		if _, known := s.extents[label]; !known || slices.Contains(s.result[:k], label) {
 			return nil, fmt.Errorf("equation %q: label %q of the result is in no operand, or twice", text, label)
 		}
 	}
@@ -93,13 +93,13 @@ func dotLabel(k int) rune { return rune('0' - 1 - k) }
 func isDotLabel(label rune) bool { return label < '0' }
 
 // setExtent checks that extents of a label agree; those of an ellipsis may also be 1.
-func (s *subscripts) setExtent(label rune, extent int64) error {
-	known, seen := s.extent[label]
+func (s *subscripts) setExtent(label rune, size extent.Extent) error {
+	known, seen := s.extents[label]
 	switch {
-	case !seen, known == 1 && isDotLabel(label):
-		s.extent[label] = extent
-	case known != extent && !(extent == 1 && isDotLabel(label)):
-		return fmt.Errorf("label %q has the extents %d and %d", label, known, extent)
+	case !seen, known.Is(1) && isDotLabel(label):
+		s.extents[label] = size
+	case known != size && !(size.Is(1) && isDotLabel(label)):
+		return fmt.Errorf("label %q has the extents %v and %v%s", label, known, size, fixOpen(known, size))
 	}
 	return nil
 }
@@ -126,12 +126,12 @@ func (s *subscripts) implicitResult(dots int) []rune {
 	return append(result, once...)
 }
 
-func (s *subscripts) shape(labels []rune) []int64 {
-	shape := make([]int64, len(labels))
+func (s *subscripts) shape(labels []rune) extent.Shape {
+	shape := make([]extent.Extent, len(labels))
 	for k, label := range labels {
-		shape[k] = s.extent[label]
+		shape[k] = s.extents[label]
 	}
-	return shape
+	return extent.ShapeOf(shape...)
 }
 
 func inferEinsum(n *Node) (Type, error) {
@@ -143,7 +143,7 @@ func inferEinsum(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{d, extent.Fixed(s.shape(s.result)...)}, nil
+	return Type{d, s.shape(s.result)}, nil
 }
 
 // labelled is an operand, or a product of some, with axis labels.
@@ -211,7 +211,7 @@ func (s *subscripts) contract(l *Lowering, labels []rune, factors ...labelled) l
 			at := make([]expr.Expr, len(f.labels))
 			for k, label := range f.labels {
 				at[k] = index[label]
-				if f.Shape.Fixed()[k] == 1 && s.extent[label] != 1 {
+				if f.Shape.At(k).Is(1) && !s.extents[label].Is(1) {
 					at[k] = expr.I(0)
 				}
 			}
@@ -226,9 +226,9 @@ func (s *subscripts) contract(l *Lowering, labels []rune, factors ...labelled) l
 	}
 	shape := s.shape(labels)
 	if len(summed) == 0 {
-		return labelled{l.Map("einsum", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr { return product(i, nil) }), labels}
+		return labelled{l.Map("einsum", shape, RowMajor(shape.Rank()), func(i []expr.Expr) expr.Expr { return product(i, nil) }), labels}
 	}
-	return labelled{l.Reduce("einsum", expr.Sum, shape, RowMajor(len(shape)), s.shape(summed), product), labels}
+	return labelled{l.Reduce("einsum", expr.Sum, shape, RowMajor(shape.Rank()), s.shape(summed), product), labels}
 }
 
 // einsumWork returns the work of the products in the order of lowerEinsum.
@@ -241,7 +241,7 @@ func einsumWork(n *Node) float64 {
 	for k := 1; k < len(s.operands); k++ {
 		all := slices.Concat(labels, s.operands[k])
 		slices.Sort(all)
-		work += 2 * float64(array.Elements(s.shape(slices.Compact(all))))
+		work += 2 * float64(array.Elements(s.shape(slices.Compact(all)).Max()))
 		labels = s.kept(labels, k)
 	}
 	return max(work, firstOperandWork(n))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -34,7 +35,7 @@ func (e *expansion) attention() []*Item {
 		return nil
 	}
 	qs, ks, vs := q, k, v
-	if q.Shape.Fixed()[1] != k.Shape.Fixed()[1] {
+	if q.Shape.At(1) != k.Shape.At(1) {
 		qs, ks, vs = e.grouped(q, k), e.grouped(k, k), e.grouped(v, k)
 	}
 	scores := e.scores(qs, ks)
@@ -58,12 +59,12 @@ func (e *expansion) attention() []*Item {
 		return nil
 	}
 	if qs.Shape.Rank() > 4 {
-		y = e.reshape(y, q.Shape.Fixed()[0], q.Shape.Fixed()[1], q.Shape.Fixed()[2], v.Shape.Fixed()[3])
-		shown = e.reshape(shown, q.Shape.Fixed()[0], q.Shape.Fixed()[1], q.Shape.Fixed()[2], k.Shape.Fixed()[2])
+		y = e.reshape(y, q.Shape.With(3, v.Shape.At(3)))
+		shown = e.reshape(shown, q.Shape.With(3, k.Shape.At(2)))
 	}
 	if rank == 3 {
 		y = e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, y)
-		y = e.reshape(y, q.Shape.Fixed()[0], q.Shape.Fixed()[2], q.Shape.Fixed()[1]*v.Shape.Fixed()[3])
+		y = e.reshape(y, extent.ShapeOf(q.Shape.At(0), q.Shape.At(2), q.Shape.At(1).Times(v.Shape.At(3))))
 	}
 	return []*Item{tensorItem(y), tensorItem(k), tensorItem(v), tensorItem(shown)}
 }
@@ -74,12 +75,22 @@ func (e *expansion) heads(v *Value, attribute string) *Value {
 		return v
 	}
 	heads := e.node.Int(attribute, 0)
-	if v.Shape.Rank() != 3 || heads < 1 || v.Shape.Fixed()[2]%heads != 0 {
+	if !hasHeads(v, heads) {
 		e.fail("operand %v does not have %d heads (%s)", v.Type, heads, attribute)
 		return nil
 	}
-	v = e.reshape(v, v.Shape.Fixed()[0], v.Shape.Fixed()[1], heads, v.Shape.Fixed()[2]/heads)
+	v = e.reshape(v, ofHeads(v, heads))
 	return e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, v)
+}
+
+// hasHeads reports whether a value of (batch, positions, features) has whole heads.
+func hasHeads(v *Value, heads int64) bool {
+	return v.Shape.Rank() == 3 && heads > 0 && v.Shape.At(2).Mod(extent.Of(heads)).Is(0)
+}
+
+// ofHeads returns the shape (batch, positions, heads, size).
+func ofHeads(v *Value, heads int64) extent.Shape {
+	return extent.ShapeOf(v.Shape.At(0), v.Shape.At(1), extent.Of(heads), v.Shape.At(2).Over(extent.Of(heads)))
 }
 
 // withPast prepends the positions of input k to those of v.
@@ -92,9 +103,9 @@ func (e *expansion) withPast(k int, v *Value) *Value {
 }
 
 func (e *expansion) headsFit(q, k, v *Value) bool {
-	a, b, c := q.Shape.Fixed(), k.Shape.Fixed(), v.Shape.Fixed()
-	if len(a) != 4 || len(b) != 4 || len(c) != 4 || a[0] != b[0] || a[3] != b[3] || !slices.Equal(b[:3], c[:3]) ||
-		b[1] < 1 || a[1]%b[1] != 0 {
+	a, b, c := q.Shape, k.Shape, v.Shape
+	if a.Rank() != 4 || b.Rank() != 4 || c.Rank() != 4 || a.At(0) != b.At(0) || a.At(3) != b.At(3) ||
+		!b.Slice(0, 3).Equal(c.Slice(0, 3)) || b.At(1).Min() < 1 || !a.At(1).Mod(b.At(1)).Is(0) {
 		e.fail("query %v, key %v and value %v do not fit", a, b, c)
 		return false
 	}
@@ -109,7 +120,7 @@ func (e *expansion) scores(q, k *Value) *Value {
 	last := int64(q.Shape.Rank() - 1)
 	perm := []int64{0, 1, 2, 3, 4}[:last+1]
 	perm[last-1], perm[last] = last, last-1
-	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape.Fixed()[last])))
+	scale := e.node.Float("scale", 1/math.Sqrt(float64(fixedAt(q, int(last)))))
 	product := e.op(MatMul, nil, q, e.op(Transpose, attributes{intsOf("perm", perm...)}, k))
 	return e.op(Mul, nil, product, e.scalar(q.DType, scale))
 }
@@ -127,21 +138,24 @@ func (e *expansion) capped(s *Value) *Value {
 // grouped splits the heads of an operand [batch, heads, positions, size] into groups that share a head of keys:
 // [batch, heads of keys, heads that share, positions, size].
 func (e *expansion) grouped(v, keys *Value) *Value {
-	s, groups := v.Shape.Fixed(), keys.Shape.Fixed()[1]
-	return e.reshape(v, s[0], groups, s[1]/groups, s[2], s[3])
+	return e.reshape(v, groupedShape(v.Shape, keys.Shape.At(1)))
+}
+
+func groupedShape(s extent.Shape, groups extent.Extent) extent.Shape {
+	return extent.ShapeOf(s.At(0), groups, s.At(1).Over(groups), s.At(2), s.At(3))
 }
 
 // groupedBias reshapes a bias that broadcasts to [batch, heads, positions of q, positions of k] for grouped heads.
 func (e *expansion) groupedBias(bias, q, k *Value) *Value {
-	groups := k.Shape.Fixed()[1]
-	if e.failed() || q.Shape.Fixed()[1] == groups || bias.Shape.Rank() < 3 {
+	groups := k.Shape.At(1)
+	if e.failed() || q.Shape.At(1) == groups || bias.Shape.Rank() < 3 {
 		return bias
 	}
-	s := slices.Concat(slices.Repeat([]int64{1}, 4-min(4, bias.Shape.Rank())), bias.Shape.Fixed())
-	if s[1] == 1 {
-		return e.reshape(bias, s[0], 1, 1, s[2], s[3])
+	s := extent.Concat(ones(4-min(4, bias.Shape.Rank())), bias.Shape)
+	if s.At(1).Is(1) {
+		groups = extent.Of(1)
 	}
-	return e.reshape(bias, s[0], groups, s[1]/groups, s[2], s[3])
+	return e.reshape(bias, groupedShape(s, groups))
 }
 
 // weights returns the softmax of the scores, in the node's precision. Rows that are masked entirely are zero.
@@ -173,14 +187,14 @@ func (e *expansion) weights(scores, q, k *Value, masked bool) *Value {
 func (e *expansion) attentionBias(q, k *Value) *Value {
 	var terms []*Value
 	if mask := e.tensor(3); mask != nil {
-		terms = append(terms, e.maskBias(mask, q.DType, k.Shape.Fixed()[2]))
+		terms = append(terms, e.maskBias(mask, q.DType, k.Shape.At(2)))
 	}
 	lengths := e.tensor(6)
 	if e.node.Int("is_causal", 0) != 0 {
 		terms = append(terms, e.causalBias(q, k, lengths, e.node.Int(windowAttribute, 0)))
 	}
 	if lengths != nil && !e.failed() {
-		terms = append(terms, e.hidden(q.DType, e.op(Less, nil, e.placesOn(k, 2, 3), e.reshape(lengths, q.Shape.Fixed()[0], 1, 1, 1))))
+		terms = append(terms, e.hidden(q.DType, e.op(Less, nil, e.placesOn(k, 2, 3), e.reshape(lengths, perBatch(q)))))
 	}
 	var bias *Value
 	for _, term := range terms {
@@ -193,8 +207,11 @@ func (e *expansion) attentionBias(q, k *Value) *Value {
 	return bias
 }
 
+// perBatch returns the shape (batch, 1, 1, 1).
+func perBatch(v *Value) extent.Shape { return extent.Concat(v.Shape.Slice(0, 1), ones(3)) }
+
 // maskBias returns the bias for a mask, which may be shorter than the keys.
-func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
+func (e *expansion) maskBias(mask *Value, d array.DType, keys extent.Extent) *Value {
 	if mask.Shape.Rank() == 0 || mask.DType != array.Bool && mask.DType != d {
 		e.fail("mask %v is not bool or %v", mask.Type, d)
 		return nil
@@ -210,12 +227,13 @@ func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
 		return nil
 	}
 	rank := mask.Shape.Rank()
-	if missing := keys - mask.Shape.Fixed()[rank-1]; missing > 0 {
-		pads := make([]int64, 2*rank)
-		pads[2*rank-1] = missing
-		return e.op(Pad, nil, mask, e.ints(pads...), e.scalar(d, math.Inf(-1)))
+	missing := keys.Minus(mask.Shape.At(rank - 1))
+	if missing.Max() <= 0 {
+		return mask
 	}
-	return mask
+	pads := make([]extent.Extent, 2*rank)
+	pads[2*rank-1] = missing.Most(extent.Of(0))
+	return e.op(Pad, nil, mask, e.extents(pads...), e.scalar(d, math.Inf(-1)))
 }
 
 func lowestFinite(d array.DType) float64 {
@@ -246,7 +264,7 @@ func (e *expansion) causalBias(q, k, lengths *Value, window int64) *Value {
 	case past != nil && past.Shape.Rank() == 4:
 		place = e.op(Add, nil, place, e.extent(past, 2))
 	case lengths != nil:
-		first := e.op(Sub, nil, e.reshape(lengths, q.Shape.Fixed()[0], 1, 1, 1), e.extent(q, 2))
+		first := e.op(Sub, nil, e.reshape(lengths, perBatch(q)), e.extent(q, 2))
 		place = e.op(Add, nil, place, first)
 	}
 	visible := e.op(LessOrEqual, nil, keys, place)
@@ -268,19 +286,21 @@ func (e *expansion) placesOn(v *Value, axis, at int64) *Value {
 	if e.failed() {
 		return nil
 	}
-	shape := []int64{1, 1, 1, 1}
-	shape[at] = v.Shape.Fixed()[axis]
-	return e.reshape(e.op(Range, nil, e.ints(0), e.extent(v, axis), e.ints(1)), shape...)
+	return e.reshape(e.op(Range, nil, e.ints(0), e.extent(v, axis), e.ints(1)), ones(4).With(int(at), v.Shape.At(int(axis))))
 }
 
 // positions returns 0, 1, 2, ... in a shape.
-func (e *expansion) positions(shape ...int64) *Value {
-	e.Budget().Bytes(16 * array.Elements(shape))
-	list := make([]int64, array.Elements(shape))
+func (e *expansion) positions(shape extent.Shape) *Value {
+	if shape.IsOpen() {
+		return e.reshape(e.op(Range, nil, e.ints(0), e.extents(shape.Elements()), e.ints(1)), shape)
+	}
+	size := shape.Fixed()
+	e.Budget().Bytes(16 * array.Elements(size))
+	list := make([]int64, array.Elements(size))
 	for k := range list {
 		list[k] = int64(k)
 	}
-	return e.known(array.FromInt64(list, shape...))
+	return e.known(array.FromInt64(list, size...))
 }
 
 // rotaryEmbedding rotates pairs of elements of each head by position-dependent angles (Su et al. 2021), whose
@@ -290,22 +310,22 @@ func (e *expansion) rotaryEmbedding() []*Item {
 	if e.failed() {
 		return nil
 	}
-	shape := x.Shape.Fixed()
+	shape := x.Shape
 	axis := int64(1) // of the heads, in the cosines and sines
-	if len(shape) == 3 {
+	if shape.Rank() == 3 {
 		heads := e.node.Int("num_heads", 0)
-		if heads < 1 || shape[2]%heads != 0 {
+		if !hasHeads(x, heads) {
 			e.fail("input %v does not have %d heads (num_heads)", x.Type, heads)
 			return nil
 		}
 		axis = 2
-		x = e.reshape(x, shape[0], shape[1], heads, shape[2]/heads)
+		x = e.reshape(x, ofHeads(x, heads))
 	}
 	if e.failed() || x.Shape.Rank() != 4 {
 		e.fail("input %v does not have rank 3 or 4", x.Type)
 		return nil
 	}
-	size := x.Shape.Fixed()[3]
+	size := fixedAt(x, 3)
 	turned := cmp.Or(e.node.Int("rotary_embedding_dim", 0), size)
 	if turned < 2 || turned%2 != 0 || turned > size {
 		e.fail("rotary_embedding_dim %d does not fit heads of %d", turned, size)
@@ -315,7 +335,7 @@ func (e *expansion) rotaryEmbedding() []*Item {
 	if turned < size {
 		y = e.op(Concat, attributes{intOf("axis", 3)}, y, e.slice(x, 3, turned, size))
 	}
-	return only(e.reshape(y, shape...))
+	return only(e.reshape(y, shape))
 }
 
 // angles returns input k [batch, positions, pairs], indexed by the positions of input 3 if given, with an axis for
@@ -333,18 +353,17 @@ func (e *expansion) rotate(x, cos, sin *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	shape, pairs := x.Shape.Fixed(), x.Shape.Fixed()[3]/2
-	split, part := int64(3), []int64{shape[0], shape[1], shape[2], pairs}
+	shape, split := x.Shape, int64(3)
+	part := shape.With(3, extent.Of(fixedAt(x, 3)/2))
 	if e.node.Int("interleaved", 0) != 0 {
 		split = 4
 	}
-	divided := slices.Insert(slices.Clone(part), int(split), 2)
-	x = e.reshape(x, divided...)
-	a, b := e.reshape(e.slice(x, split, 0, 1), part...), e.reshape(e.slice(x, split, 1, 2), part...)
+	x = e.reshape(x, extent.ShapeOf(slices.Insert(slices.Clone(part.Extents()), int(split), extent.Of(2))...))
+	a, b := e.reshape(e.slice(x, split, 0, 1), part), e.reshape(e.slice(x, split, 1, 2), part)
 	mul := func(v, by *Value) *Value { return e.op(Mul, nil, v, by) }
 	first := e.op(Sub, nil, mul(a, cos), mul(b, sin))
 	second := e.op(Add, nil, mul(a, sin), mul(b, cos))
 	axis := e.ints(split)
 	joined := e.op(Concat, attributes{intOf("axis", split)}, e.op(Unsqueeze, nil, first, axis), e.op(Unsqueeze, nil, second, axis))
-	return e.reshape(joined, shape...)
+	return e.reshape(joined, shape)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -104,7 +105,7 @@ func isBlockProduct(n *Node, in []*Item) bool {
 	if n.Op == Conv || n.Op == Gemm && (n.Int("transA", 0) != 0 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1) {
 		return false
 	}
-	return areBytes(from) && isKnown(from.Integer) && from.Integer.Shape.Rank() == 2 && array.Elements(from.Integer.Shape.Fixed()) > 0 && blocksOf(from, depthAxis(n)) > 0
+	return areBytes(from) && isKnown(from.Integer) && from.Integer.Shape.Rank() == 2 && !from.Integer.Shape.IsEmpty() && blocksOf(from, depthAxis(n)) > 0
 }
 
 func (e *expansion) productOfDequantised() []*Item {
@@ -124,28 +125,28 @@ const minKernels = 1 << 14
 // each of them.
 func hasIntegerKernels(n *Node, x, w *Value) bool {
 	from, rank := w.From, w.Shape.Rank()
-	perKernel := array.Elements(from.Scale.Shape.Fixed()) == 1 || from.Block == 0 && from.Axis == 0
-	return perKernel && rank > 2 && w.Shape.Fixed()[1] > 1 && array.Elements(w.Shape.Fixed()) >= minKernels && !n.FloatKernels &&
+	perKernel := from.Scale.Shape.Elements().Is(1) || from.Block == 0 && from.Axis == 0
+	return perKernel && rank > 2 && w.Shape.Max()[1] > 1 && array.Elements(w.Shape.Max()) >= minKernels && !n.FloatKernels &&
 		x.Const == nil && x.DType == w.DType && x.DType != array.Float64
 }
 
 // convOfIntegers returns the convolution as sums of floats times integers, which are scaled afterwards. The part of
 // zero points that does not fit into bytes multiplies the sums of windows.
 func (e *expansion) convOfIntegers() []*Item {
-	x, from, shape := e.tensor(0), e.tensor(1).From, e.tensor(1).Shape.Fixed()
-	zero := e.perPosition(from.Zero, shape, 0, 0)
+	x, from, shape := e.tensor(0), e.tensor(1).From, e.tensor(1).From.Integer.Const.Shape
+	zero := e.perPosition(from.Zero, extent.Fixed(shape...), 0, 0)
 	centre, rest := e.byteCentre(from.Integer, zero, append([]int64{shape[0]}, slices.Repeat([]int64{1}, len(shape)-1)...)...)
 	if rest != nil && e.node.Int("group", 1) > 1 {
 		return e.onFloatWeights(1)
 	}
 	attrs, scale := slices.Collect(maps.Values(e.node.Attrs)), e.cast(x.DType, from.Scale)
-	if array.Elements(scale.Shape.Fixed()) == 1 {
-		scale = e.op(Expand, nil, e.reshape(scale), e.ints(shape[0]))
+	if scale.Shape.Elements().Is(1) {
+		scale = e.expand(e.reshape(scale, extent.Fixed()), extent.Fixed(shape[0]))
 	}
 	result := e.op(ScaledConv, attrs, x, e.narrow(from.Integer, centre), e.tensor(2), scale)
 	if rest != nil {
 		windows := e.op(Conv, attrs, x, e.cast(x.DType, e.ones(append([]int64{1}, shape[1:]...)...)))
-		factor := e.op(Mul, nil, e.cast(x.DType, e.reshape(rest, shape[0])), scale)
+		factor := e.op(Mul, nil, e.cast(x.DType, e.reshape(rest, extent.Fixed(shape[0]))), scale)
 		result = e.op(Sub, nil, result, e.op(Mul, nil, windows, e.along(factor, 1, int64(len(shape)))))
 	}
 	return only(result)
@@ -170,11 +171,11 @@ func (e *expansion) onFloatWeights(input int) []*Item {
 // blocksOf returns the number of positions along the depth that share a scale; 0 if there is no such number, or
 // blocks lie along another axis.
 func blocksOf(from *Dequantised, depth int64) int64 {
-	axis, all := from.Axis, from.Integer.Shape.Fixed()[depth]
+	axis, all := from.Axis, from.Integer.Const.Shape[depth]
 	switch {
-	case from.Zero != nil && array.Elements(from.Zero.Shape.Fixed()) != array.Elements(from.Scale.Shape.Fixed()):
+	case from.Zero != nil && from.Zero.Const.Len() != from.Scale.Const.Len():
 		return 0
-	case array.Elements(from.Scale.Shape.Fixed()) == 1, from.Block == 0 && axis == 1-depth:
+	case from.Scale.Const.Len() == 1, from.Block == 0 && axis == 1-depth:
 		return all
 	case from.Block > 1 && axis == depth:
 		return min(from.Block, all)
@@ -186,22 +187,22 @@ func blocksOf(from *Dequantised, depth int64) int64 {
 // per position on an axis or, in matrices, per whole block.
 func isBlockWeights(from *Dequantised) bool {
 	x, scale, rank := from.Integer, from.Scale, int64(from.Integer.Shape.Rank())
-	if !areBytes(from) || !isKnown(x) || rank < 2 || array.Elements(x.Shape.Fixed()) == 0 {
+	if !areBytes(from) || !isKnown(x) || rank < 2 || x.Shape.IsEmpty() {
 		return false
 	}
 	axis := from.Axis
 	switch {
 	case axis < 0 || axis >= rank:
 		return false
-	case from.Block == 0 || array.Elements(scale.Shape.Fixed()) == 1:
+	case from.Block == 0 || scale.Const.Len() == 1:
 		return true
 	case rank > 2:
 		return false
 	}
-	want := slices.Clone(x.Shape.Fixed())
+	want := slices.Clone(x.Const.Shape)
 	want[axis] /= max(1, from.Block)
-	return from.Block > 1 && x.Shape.Fixed()[axis]%from.Block == 0 && slices.Equal(scale.Shape.Fixed(), want) &&
-		(from.Zero == nil || slices.Equal(from.Zero.Shape.Fixed(), want))
+	return from.Block > 1 && x.Const.Shape[axis]%from.Block == 0 && slices.Equal(scale.Const.Shape, want) &&
+		(from.Zero == nil || slices.Equal(from.Zero.Const.Shape, want))
 }
 
 func (e *expansion) productOfBlocks() []*Item {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -33,7 +34,7 @@ func (e *expansion) truth(v *Value) (is, known bool) {
 	if v == nil || e.failed() {
 		return true, true
 	}
-	if v.DType != array.Bool || array.Elements(v.Shape.Fixed()) != 1 {
+	if v.DType != array.Bool || !v.Shape.Elements().Is(1) {
 		e.fail("condition %v is not a bool", v.Type)
 		return false, true
 	}
@@ -57,7 +58,7 @@ func (e *expansion) branch() []*Item {
 	case known:
 		return e.body(otherwise, nil)
 	}
-	cond = e.reshape(cond)
+	cond = e.reshape(cond, extent.Fixed())
 	if e.failed() {
 		return nil
 	}
@@ -148,6 +149,9 @@ func (e *expansion) tripCount() (trips int64, endless bool) {
 	switch {
 	case v == nil:
 		return 0, true
+	case v.Numbers != nil:
+		e.fail("the trip count depends on an open extent: fix it by --shape")
+		return 0, false
 	case v.Const == nil || v.Const.Len() != 1 || !v.DType.IsInt():
 		e.fail("the trip count is not constant: loops must have a known number of iterations")
 		return 0, false

@@ -1,5 +1,9 @@
 package op
 
+import (
+	"github.com/tilth-dev/tilth/compiler/extent"
+)
+
 // direction is one direction of a recurrent layer: its weights, and its state during unrolling.
 type direction struct {
 	*recurrentLayer
@@ -42,6 +46,10 @@ func (r *recurrentLayer) direction(k int64, x *Value) *direction {
 
 // own returns the direction's part of input k along an axis; nil if the input was omitted.
 func (d *direction) own(k int, axis int64, shape ...int64) *Value {
+	return d.ownOf(k, axis, extent.Fixed(shape...))
+}
+
+func (d *direction) ownOf(k int, axis int64, shape extent.Shape) *Value {
 	v := d.tensor(k)
 	if v == nil {
 		return nil
@@ -49,7 +57,7 @@ func (d *direction) own(k int, axis int64, shape ...int64) *Value {
 	if d.directions > 1 {
 		v = d.slice(v, axis, d.index, d.index+1)
 	}
-	return d.reshape(v, shape...)
+	return d.reshape(v, shape)
 }
 
 // initial returns the state before the first step; nil if it is zero, so that the first step needs no product.
@@ -57,7 +65,7 @@ func (d *direction) initial(k int, axis int64) *Value {
 	if isZero(d.tensor(k)) {
 		return nil
 	}
-	return d.own(k, axis, d.batch, d.size)
+	return d.ownOf(k, axis, extent.ShapeOf(d.batch, extent.Of(d.size)))
 }
 
 // run unrolls the steps and stores their hidden states in all.
@@ -123,7 +131,7 @@ func (d *direction) part(k int, t int64) *Value {
 	if d.steps == 1 {
 		return d.parts[k]
 	}
-	return d.slice(d.parts[k], 0, t*d.batch, (t+1)*d.batch)
+	return d.span(d.parts[k], 0, d.at(t), d.at(t+1))
 }
 
 // prepareOne prepares layers with a single recurrent product per step.
@@ -161,7 +169,7 @@ func (d *direction) prepareGRU() {
 		d.recs = []*Value{d.rec}
 		d.recBiases = []*Value{d.gatesOf(d.bias, 1, 0, d.gates)}
 		if d.bias == nil {
-			d.recBiases[0] = d.op(Expand, nil, zero, d.ints(d.gates*d.size))
+			d.recBiases[0] = d.expand(zero, extent.Fixed(d.gates*d.size))
 		}
 		return
 	}
@@ -178,7 +186,7 @@ func (d *direction) gruStep(t int64, hidden, _ *Value) (*Value, *Value) {
 		if hidden != nil {
 			product = d.dense(hidden, d.recs[0], product)
 		} else {
-			product = d.op(Expand, nil, product, d.ints(d.batch, d.gates*d.size))
+			product = d.expand(product, extent.ShapeOf(d.batch, extent.Of(d.gates*d.size)))
 		}
 		return d.op(GRULinear, d.attrs, d.part(0, t), product, hidden), nil
 	}

@@ -2,8 +2,10 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -26,9 +28,10 @@ func def(name string, minIn, maxIn int, f func(e *expansion) []*Item) Def {
 }
 
 func expand(f func(e *expansion) []*Item) Expansion {
-	return func(b Builder, n *Node, in []*Item, used []bool) ([]*Item, error) {
+	return func(b Builder, n *Node, in []*Item, used []bool) (out []*Item, err error) {
+		defer extent.Catch(&err)
 		e := &expansion{Builder: b, node: n, in: in, used: used}
-		out := f(e)
+		out = f(e)
 		e.failed()
 		return out, e.err
 	}
@@ -125,6 +128,29 @@ func (e *expansion) ints(v ...int64) *Value {
 	return e.known(array.FromInt64(v, int64(len(v))))
 }
 
+// ones returns a shape of axes of extent 1.
+func ones(rank int) extent.Shape { return extent.Fixed(slices.Repeat([]int64{1}, rank)...) }
+
+// extents returns a list of extents: a constant if none is open.
+func (e *expansion) extents(list ...extent.Extent) *Value { return e.Extents(e.node.Name, list) }
+
+// count returns an extent as a scalar of type i64.
+func (e *expansion) count(n extent.Extent) *Value {
+	if c, ok := n.Const(); ok {
+		return e.scalar(array.Int64, float64(c))
+	}
+	return e.reshape(e.extents(n), extent.Fixed())
+}
+
+// fixedAt returns the extent of an axis that must not be open. It panics with an *extent.OpenError otherwise.
+func fixedAt(v *Value, axis int) int64 {
+	n, ok := v.Shape.At(axis).Const()
+	if !ok {
+		panic(&extent.OpenError{Axis: axis, Extent: v.Shape.At(axis)})
+	}
+	return n
+}
+
 // scalar returns a constant of one element without axes.
 func (e *expansion) scalar(d array.DType, v float64) *Value {
 	return e.known(array.Scalar(d, v))
@@ -139,13 +165,26 @@ func (e *expansion) cast(d array.DType, v *Value) *Value {
 }
 
 // reshape returns a value in another shape.
-func (e *expansion) reshape(v *Value, shape ...int64) *Value {
-	return e.op(Reshape, attributes{intOf("allowzero", 1)}, v, e.ints(shape...))
+func (e *expansion) reshape(v *Value, shape extent.Shape) *Value {
+	return e.op(Reshape, attributes{intOf("allowzero", 1)}, v, e.extents(shape.Extents()...))
+}
+
+// flat returns the elements of a value on one axis.
+func (e *expansion) flat(v *Value) *Value { return e.reshape(v, extent.Fixed(-1)) }
+
+// expand broadcasts a value to a shape.
+func (e *expansion) expand(v *Value, shape extent.Shape) *Value {
+	return e.op(Expand, nil, v, e.extents(shape.Extents()...))
 }
 
 // slice returns positions begin to end of an axis.
 func (e *expansion) slice(v *Value, axis, begin, end int64) *Value {
-	return e.op(Slice, nil, v, e.ints(begin), e.ints(end), e.ints(axis))
+	return e.span(v, axis, extent.Of(begin), extent.Of(end))
+}
+
+// span is slice for positions that may depend on open extents.
+func (e *expansion) span(v *Value, axis int64, begin, end extent.Extent) *Value {
+	return e.op(Slice, nil, v, e.extents(begin), e.extents(end), e.ints(axis))
 }
 
 // tensorItem returns a tensor as an output; nil after a failure.

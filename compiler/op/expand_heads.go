@@ -1,7 +1,7 @@
 package op
 
 import (
-	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // multiHeadAttention is attention with queries, keys and values of (batch, positions, heads*size), to which input 3
@@ -20,13 +20,13 @@ func (e *expansion) multiHeadAttention() []*Item {
 		return nil
 	}
 	if bias := e.tensor(3); bias != nil {
-		if k.Shape.Rank() != 3 || v.Shape.Rank() != 3 || bias.Shape.Rank() != 1 || bias.Shape.Fixed()[0] != q.Shape.Fixed()[2]+k.Shape.Fixed()[2]+v.Shape.Fixed()[2] {
+		if k.Shape.Rank() != 3 || v.Shape.Rank() != 3 || bias.Shape.Rank() != 1 || fixedAt(bias, 0) != fixedAt(q, 2)+fixedAt(k, 2)+fixedAt(v, 2) {
 			e.fail("bias %v does not fit query %v, key %v and value %v", bias.Type, q.Type, k.Type, v.Type)
 			return nil
 		}
 		at := int64(0)
 		for _, x := range []**Value{&q, &k, &v} {
-			width := (*x).Shape.Fixed()[2]
+			width := fixedAt(*x, 2)
 			*x, at = e.op(Add, nil, *x, e.slice(bias, 0, at, at+width)), at+width
 			if e.failed() {
 				return nil
@@ -90,10 +90,10 @@ func (e *expansion) qAttention() []*Item {
 
 // oneOrColumns returns a scale or zero point without axes if it has one element; others have one per column.
 func (e *expansion) oneOrColumns(v *Value) *Value {
-	if v == nil || array.Elements(v.Shape.Fixed()) != 1 {
+	if v == nil || !v.Shape.Elements().Is(1) {
 		return v
 	}
-	return e.reshape(v)
+	return e.reshape(v, extent.Fixed())
 }
 
 // isProjected checks that inputs 0 and 1 are the data and weights of the projections, and fails otherwise.
@@ -114,7 +114,7 @@ func (e *expansion) attendProjected(all, past, padding, bias *Value) []*Item {
 	if e.failed() {
 		return nil
 	}
-	features := all.Shape.Fixed()[2]
+	features := fixedAt(all, 2)
 	sizes := e.node.Ints("qkv_hidden_sizes", []int64{features / 3, features / 3, features / 3})
 	if e.failed() || len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != features {
 		e.fail("queries, keys and values of %d features are not the %d of the weights", sizes, features)
@@ -123,12 +123,12 @@ func (e *expansion) attendProjected(all, past, padding, bias *Value) []*Item {
 	part := func(from, size int64) *Value { return e.slice(all, 2, from, from+size) }
 	var pastKeys, pastValues *Value
 	if past != nil {
-		if past.Shape.Rank() != 5 || past.Shape.Fixed()[0] != 2 {
+		if past.Shape.Rank() != 5 || !past.Shape.At(0).Is(2) {
 			e.fail("past %v is not (2, batch, heads, positions, size)", past.Type)
 			return nil
 		}
-		pastKeys = e.reshape(e.slice(past, 0, 0, 1), past.Shape.Fixed()[1:]...)
-		pastValues = e.reshape(e.slice(past, 0, 1, 2), past.Shape.Fixed()[1:]...)
+		pastKeys = e.reshape(e.slice(past, 0, 0, 1), past.Shape.Slice(1, 5))
+		pastValues = e.reshape(e.slice(past, 0, 1, 2), past.Shape.Slice(1, 5))
 	}
 	out := e.maskedHeads(part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0]+sizes[1], sizes[2]), pastKeys, pastValues, padding, bias)
 	if e.failed() || !e.wants(1) {

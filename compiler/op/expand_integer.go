@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -35,14 +36,14 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 		return nil
 	}
 	if aZero != nil && aZero.Shape.Rank() == 1 && a.Shape.Rank() > 1 {
-		aZero = e.reshape(aZero, array.Elements(aZero.Shape.Fixed()), 1)
+		aZero = e.reshape(aZero, extent.ShapeOf(aZero.Shape.Elements(), extent.Of(1)))
 	}
 	if !isKnown(b) || !isKnown(bZero) {
 		return e.op(MatMul, nil, e.centred(a, aZero), e.centred(b, bZero))
 	}
 	centre, rest := bZero, (*Value)(nil)
 	if columns := b.Shape.Rank() - 1; columns > 0 {
-		centre, rest = e.byteCentre(b, bZero, b.Shape.Fixed()[columns])
+		centre, rest = e.byteCentre(b, bZero, b.Const.Shape[columns])
 	}
 	b = e.narrow(b, centre)
 	product := e.op(IntegerMatMul, nil, a, b)
@@ -54,7 +55,7 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	}
 	sums := e.columnSums(b, a.Shape.Rank() > 1)
 	if rest != nil {
-		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(b.Shape.Fixed()[b.Shape.Rank()-2])))
+		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(fixedAt(b, b.Shape.Rank()-2))))
 	}
 	return e.lessZero(product, aZero, sums)
 }
@@ -81,7 +82,7 @@ func (e *expansion) columnSums(b *Value, row bool) *Value {
 	if e.failed() {
 		return nil
 	}
-	depth := b.Shape.Fixed()[max(0, b.Shape.Rank()-2)]
+	depth := fixedAt(b, max(0, b.Shape.Rank()-2))
 	if row && b.Shape.Rank() > 1 {
 		return e.op(IntegerMatMul, nil, e.ones(1, depth), b)
 	}
@@ -115,10 +116,10 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if !isKnown(w) || !isKnown(wZero) {
 		return e.op(IntegerConv, attrs, e.centred(x, xZero), e.centred(w, wZero))
 	}
-	rank, depth := int64(w.Shape.Rank()), array.Elements(w.Shape.Fixed()[1:])
-	centre, rest, ones := wZero, (*Value)(nil), e.ones(append([]int64{1}, w.Shape.Fixed()[1:]...)...)
+	rank, kernel := int64(w.Shape.Rank()), w.Const.Shape[1:]
+	centre, rest, ones := wZero, (*Value)(nil), e.ones(append([]int64{1}, kernel...)...)
 	if e.node.Int("group", 1) == 1 { // of groups, each kernel has few weights
-		centre, rest = e.byteCentre(w, wZero, append([]int64{w.Shape.Fixed()[0]}, slices.Repeat([]int64{1}, w.Shape.Rank()-1)...)...)
+		centre, rest = e.byteCentre(w, wZero, append([]int64{w.Const.Shape[0]}, slices.Repeat([]int64{1}, w.Shape.Rank()-1)...)...)
 	}
 	image, w := e.padChannels(x, e.narrow(w, centre))
 	if e.failed() {
@@ -136,12 +137,12 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if isZero(xZero) || e.failed() {
 		return sum
 	}
-	terms := array.Elements(w.Shape.Fixed()[1:])
-	sums := e.along(e.op(IntegerMatMul, nil, e.reshape(w, w.Shape.Fixed()[0], terms), e.ones(terms)), 1, rank)
+	terms := array.Elements(w.Const.Shape[1:])
+	sums := e.along(e.op(IntegerMatMul, nil, e.reshape(w, extent.Fixed(w.Const.Shape[0], terms)), e.ones(terms)), 1, rank)
 	if rest != nil {
-		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(depth)))
+		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(array.Elements(kernel))))
 	}
-	return e.lessZero(sum, e.reshape(xZero), sums)
+	return e.lessZero(sum, e.reshape(xZero, extent.Fixed()), sums)
 }
 
 // padChannels adds channels to an image and to known weights, such as those of the first convolution of a network
@@ -151,8 +152,9 @@ func (e *expansion) padChannels(x, w *Value) (image, weights *Value) {
 	if e.failed() {
 		return nil, nil
 	}
-	missing := missingChannels(w.Shape.Fixed()[1])
-	if missing == 0 || missing > w.Shape.Fixed()[1] || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
+	channels := w.Const.Shape[1]
+	missing := missingChannels(channels)
+	if missing == 0 || missing > channels || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
 		return x, w
 	}
 	pads := make([]int64, 2*x.Shape.Rank())
@@ -200,7 +202,7 @@ func (e *expansion) narrow(v, zero *Value) *Value {
 	case largest < 1<<15:
 		d = array.Int16
 	}
-	a := e.Budget().array(d, v.Shape.Fixed()...)
+	a := e.Budget().array(d, v.Const.Shape...)
 	e.eachCentred(v, zero, a.SetInt)
 	return e.known(a)
 }
@@ -217,7 +219,7 @@ func (e *expansion) eachCentred(value, zeroPoint *Value, visit func(i, x int64))
 	if zeroPoint != nil {
 		zero = zeroPoint.Const
 	}
-	if shape, err := Broadcast(v.Shape, zero.Shape); err != nil || !slices.Equal(shape, v.Shape) {
+	if shape, err := Broadcast(extent.Fixed(v.Shape...), extent.Fixed(zero.Shape...)); err != nil || !shape.Equal(extent.Fixed(v.Shape...)) {
 		e.fail("zero point %v does not fit %v", zeroPoint.Type, value.Type)
 		return
 	}
@@ -261,10 +263,10 @@ func (e *expansion) perRow(v *Value) *Value {
 	if v == nil || v.Shape.Rank() != 1 {
 		return v
 	}
-	if v.Shape.Fixed()[0] == 1 {
-		return e.reshape(v)
+	if v.Shape.At(0).Is(1) {
+		return e.reshape(v, extent.Fixed())
 	}
-	return e.reshape(v, v.Shape.Fixed()[0], 1)
+	return e.reshape(v, extent.ShapeOf(v.Shape.At(0), extent.Of(1)))
 }
 
 func (e *expansion) qLinearMatMul() []*Item {
@@ -295,5 +297,5 @@ func (e *expansion) qLinearConv() []*Item {
 	if scale.Shape.Rank() == 1 {
 		scale = e.along(scale, 1, rank)
 	}
-	return only(e.requantize(sums, e.ratio(e.reshape(in[1]), scale, e.reshape(in[6])), e.reshape(in[7])))
+	return only(e.requantize(sums, e.ratio(e.oneForAll(in[1]), scale, e.oneForAll(in[6])), e.oneForAll(in[7])))
 }

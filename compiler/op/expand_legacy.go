@@ -1,7 +1,7 @@
 package op
 
 import (
-	"slices"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // legacyOpset is the operator set from which on operands broadcast as in numpy.
@@ -33,9 +33,8 @@ func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error
 	if axis < 0 || missing <= 0 || n.Err() != nil {
 		return nil // the operator itself rejects a mismatch
 	}
-	shape := slices.Concat(values[1].Shape.Fixed(), slices.Repeat([]int64{1}, int(missing)))
 	e := &expansion{Builder: b, node: n}
-	values[1] = e.reshape(values[1], shape...)
+	values[1] = e.reshape(values[1], extent.Concat(values[1].Shape, ones(int(missing))))
 	return e.err
 }
 

@@ -1,9 +1,8 @@
 package op
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var lossDefs = []Def{
@@ -53,11 +52,11 @@ func (e *expansion) likelihoodLoss(x, target, weight *Value) *Value {
 }
 
 func (e *expansion) fitsClasses(x, target, weight *Value) bool {
-	if x.Shape.Rank() < 2 || !slices.Equal(target.Shape.Fixed(), slices.Delete(slices.Clone(x.Shape.Fixed()), 1, 2)) {
+	if x.Shape.Rank() < 2 || !target.Shape.Equal(extent.Concat(x.Shape.Slice(0, 1), x.Shape.Slice(2, x.Shape.Rank()))) {
 		e.fail("scores %v and targets %v do not fit", x.Type, target.Type)
 		return false
 	}
-	if weight != nil && (weight.DType != x.DType || !slices.Equal(weight.Shape.Fixed(), x.Shape.Fixed()[1:2])) {
+	if weight != nil && (weight.DType != x.DType || !weight.Shape.Equal(x.Shape.Slice(1, 2))) {
 		e.fail("weights %v do not fit scores %v", weight.Type, x.Type)
 		return false
 	}

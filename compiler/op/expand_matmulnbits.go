@@ -37,7 +37,7 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	depth, columns := e.node.Int("K", 0), e.node.Int("N", 0)
 	w.bits, w.block = e.node.Int("bits", 4), e.node.Int("block_size", 0)
 	switch {
-	case depth < 1 || columns < 1 || x.Shape.Rank() == 0 || x.Shape.Fixed()[x.Shape.Rank()-1] != depth:
+	case depth < 1 || columns < 1 || x.Shape.Rank() == 0 || !x.Shape.At(x.Shape.Rank()-1).Is(depth):
 		e.fail("input 0 %v does not have K=%d elements in each row, or N=%d is not positive", x.Type, depth, columns)
 	case w.bits != 2 && w.bits != 4 && w.bits != 8:
 		e.fail("weights of %d bits are not supported: quantise to 2, 4 or 8", w.bits)
@@ -51,10 +51,10 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	}
 	blocks := (depth-1)/w.block + 1
 	e.checkOrder(depth, w.block)
-	if want := []int64{columns, blocks, w.block * w.bits / 8}; codes.DType != array.Uint8 || !slices.Equal(codes.Shape.Fixed(), want) {
+	if want := []int64{columns, blocks, w.block * w.bits / 8}; codes.DType != array.Uint8 || !slices.Equal(codes.Const.Shape, want) {
 		e.fail("input 1 %v has not the codes of N=%d columns in %d blocks of %d: want u8%v", codes.Type, columns, blocks, w.block, want)
 	}
-	if !scales.DType.IsFloat() || array.Elements(scales.Shape.Fixed()) != columns*blocks {
+	if !scales.DType.IsFloat() || scales.Const.Len() != columns*blocks {
 		e.fail("input 2 %v has not a scale for each of %d blocks of N=%d columns", scales.Type, blocks, columns)
 	}
 	if e.failed() {
@@ -75,7 +75,7 @@ func (e *expansion) checkOrder(depth, block int64) {
 	if order == nil || e.failed() {
 		return
 	}
-	if order.Const == nil || !order.DType.IsInt() || array.Elements(order.Shape.Fixed()) < depth {
+	if order.Const == nil || !order.DType.IsInt() || order.Const.Len() < depth {
 		e.fail("input 4 (g_idx) %v is not a constant with the block of each of K=%d columns", order.Type, depth)
 		return
 	}
@@ -116,11 +116,11 @@ func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *arra
 	if zeros == nil {
 		return array.Scalar(array.Float32, float64(int64(1)<<(bits-1)))
 	}
-	if zeros.DType.IsFloat() && array.Elements(zeros.Shape.Fixed()) == columns*blocks {
+	if zeros.DType.IsFloat() && zeros.Const.Len() == columns*blocks {
 		return e.transposed(&array.Array{DType: zeros.DType, Shape: []int64{columns, blocks}, Data: zeros.Const.Data})
 	}
 	row := (blocks*bits + 7) / 8
-	if zeros.DType != array.Uint8 || array.Elements(zeros.Shape.Fixed()) != columns*row {
+	if zeros.DType != array.Uint8 || zeros.Const.Len() != columns*row {
 		e.fail("input 3 %v has not a zero point for each of %d blocks of N=%d columns: want u8[%d,%d], or one float each", zeros.Type, blocks, columns, columns, row)
 		return nil
 	}

@@ -2,6 +2,8 @@ package op
 
 import (
 	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var expandNormDefs = []Def{
@@ -66,27 +68,27 @@ func (e *expansion) groupNormalization() []*Item {
 		return nil
 	}
 	groups := e.node.Int("num_groups", 0)
-	if x.Shape.Rank() < 2 || groups < 1 || x.Shape.Fixed()[1]%groups != 0 {
+	if x.Shape.Rank() < 2 || groups < 1 || fixedAt(x, 1)%groups != 0 {
 		e.fail("input %v does not have %d groups of channels", x.Type, groups)
 		return nil
 	}
-	per := x.Shape.Fixed()[1] / groups
-	count := x.Shape.Fixed()[1]
+	count := fixedAt(x, 1)
+	per := count / groups
 	if e.node.Opset < 21 {
 		count = groups
 	}
-	grouped := slices.Concat([]int64{x.Shape.Fixed()[0], groups, per}, x.Shape.Fixed()[2:])
+	rank := x.Shape.Rank()
+	grouped := extent.Concat(x.Shape.Slice(0, 1), extent.Fixed(groups, per), x.Shape.Slice(2, rank))
 	parameter := func(v *Value) *Value {
-		if !slices.Equal(v.Shape.Fixed(), []int64{count}) {
+		if !v.Shape.Equal(extent.Fixed(count)) {
 			e.fail("scale or bias %v does not have %d elements", v.Type, count)
 			return nil
 		}
-		shape := slices.Concat([]int64{1, groups, count / groups}, slices.Repeat([]int64{1}, x.Shape.Rank()-2))
-		return e.reshape(v, shape...)
+		return e.reshape(v, extent.Concat(extent.Fixed(1, groups, count/groups), ones(rank-2)))
 	}
 	attrs := attributes{intOf("axis", 2), floatOf("epsilon", e.node.Float("epsilon", 1e-5))}
-	y := e.op(LayerNormalization, attrs, e.reshape(x, grouped...), parameter(scale), parameter(bias))
-	return only(e.reshape(y, x.Shape.Fixed()...))
+	y := e.op(LayerNormalization, attrs, e.reshape(x, grouped), parameter(scale), parameter(bias))
+	return only(e.reshape(y, x.Shape))
 }
 
 // lpNormalization divides by the norm along an axis; zeros stay zeros.
@@ -141,5 +143,5 @@ func (e *expansion) dropout() []*Item {
 	if e.node.Opset < 10 {
 		kept = e.scalar(x.DType, 1) // the mask had the type of the data
 	}
-	return []*Item{tensorItem(x), tensorItem(e.op(Expand, nil, kept, e.ints(x.Shape.Fixed()...)))}
+	return []*Item{tensorItem(x), tensorItem(e.expand(kept, x.Shape))}
 }

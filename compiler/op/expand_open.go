@@ -2,29 +2,19 @@ package op
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
-// open turns a value into an open one with as many elements on an axis as a scalar count, from none to all. If the
-// count is known, it returns that part.
-func (e *expansion) open(v *Value, axis int, count *Value) *Value {
+// counted returns the first elements of a value on an axis, as many as a scalar count, from none to all. A computed
+// count is an open extent.
+func (e *expansion) counted(v *Value, axis int64, count *Value) *Value {
 	switch {
-	case e.failed() || array.Elements(v.Shape.Fixed()) == 0:
+	case e.failed() || v == nil || v.Shape.IsEmpty():
 		return v
 	case count.Const != nil:
-		return e.slice(v, int64(axis), 0, count.Const.Int(0))
-	case v.Const != nil:
-		v = e.known(v.Const)
+		return e.slice(v, axis, 0, count.Const.Int(0))
 	}
-	v.Open = &Open{Axis: axis, Count: count}
-	return v
-}
-
-// closed replaces the padding of a value by a scalar.
-func (e *expansion) closed(v, padding *Value) *Value {
-	if e.failed() || v.Open == nil {
-		return v
-	}
-	return e.op(Close, attributes{intOf("axis", int64(v.Open.Axis))}, v, v.Open.Count, padding)
+	return e.span(v, axis, extent.Of(0), e.Counted(count, v.Shape.At(int(axis)).Max()))
 }
 
 // trues counts the true elements of bools, as a scalar.
@@ -32,9 +22,15 @@ func (e *expansion) trues(mask *Value) *Value {
 	return e.op(ReduceSum, attributes{intOf("keepdims", 0)}, e.cast(array.Int64, mask))
 }
 
-// isOpen reports whether an input's extent depends on data.
-func isOpen(in []*Item, k int) bool {
-	return k < len(in) && in[k] != nil && in[k].Tensor != nil && in[k].Tensor.Open != nil
+// isCounted reports whether an input has an extent that depends on data.
+func isCounted(in []*Item, k int) (is bool) {
+	if k >= len(in) || in[k] == nil || in[k].Tensor == nil {
+		return false
+	}
+	for _, e := range in[k].Tensor.Shape.Extents() {
+		e.Each(func(s *extent.Symbol) { is = is || s.Source != nil })
+	}
+	return is
 }
 
 // isComputed reports whether an input is a tensor that is not known when the model is read.

@@ -1,9 +1,8 @@
 package op
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // visibleKeys converts a padding mask of ONNX Runtime to a bool that broadcasts to (batch, heads, queries, keys),
@@ -14,37 +13,37 @@ func (e *expansion) visibleKeys(mask, q, k, pastKeys *Value) *Value {
 	if mask == nil || e.failed() {
 		return nil
 	}
-	batch, queries := q.Shape.Fixed()[0], q.Shape.Fixed()[q.Shape.Rank()-2]
-	keys := k.Shape.Fixed()[k.Shape.Rank()-2]
+	batch, queries, one := q.Shape.At(0), q.Shape.At(q.Shape.Rank()-2), extent.Of(1)
+	keys := k.Shape.At(k.Shape.Rank() - 2)
 	if pastKeys != nil {
-		keys += pastKeys.Shape.Fixed()[2]
+		keys = keys.Plus(pastKeys.Shape.At(2))
 	}
-	is := func(shape ...int64) bool { return slices.Equal(mask.Shape.Fixed(), shape) }
+	is := func(shape ...extent.Extent) bool { return mask.Shape.Equal(extent.ShapeOf(shape...)) }
 	switch {
 	case is(batch, keys):
 		return e.op(Unsqueeze, nil, e.cast(array.Bool, mask), e.ints(1, 2))
-	case is(batch, 1), is(1, 1):
+	case is(batch, one), is(one, one):
 		return nil
 	case is(batch, queries, keys):
 		return e.op(Unsqueeze, nil, e.cast(array.Bool, mask), e.ints(1))
 	case is(batch):
 		return e.op(Less, nil, e.keyPlaces(k, pastKeys, keys), e.perSequence(mask))
-	case is(2 * batch):
+	case is(batch.Plus(batch)):
 		places := e.keyPlaces(k, pastKeys, keys)
-		before := e.op(Less, nil, places, e.perSequence(e.slice(mask, 0, 0, batch)))
-		return e.op(And, nil, before, e.op(LessOrEqual, nil, e.perSequence(e.slice(mask, 0, batch, 2*batch)), places))
+		before := e.op(Less, nil, places, e.perSequence(e.span(mask, 0, extent.Of(0), batch)))
+		return e.op(And, nil, before, e.op(LessOrEqual, nil, e.perSequence(e.span(mask, 0, batch, batch.Plus(batch))), places))
 	}
-	e.fail("mask %v is not one of %d sequences with %d queries and %d keys, nor how many keys each sequence has", mask.Type, batch, queries, keys)
+	e.fail("mask %v is not one of %v sequences with %v queries and %v keys, nor how many keys each sequence has", mask.Type, batch, queries, keys)
 	return nil
 }
 
 // keyPlaces returns the positions 0, 1, 2, ... of keys, those of the past first, as (1, 1, 1, keys).
-func (e *expansion) keyPlaces(k, pastKeys *Value, keys int64) *Value {
+func (e *expansion) keyPlaces(k, pastKeys *Value, keys extent.Extent) *Value {
 	count := e.extent(k, int64(k.Shape.Rank()-2))
 	if pastKeys != nil {
 		count = e.op(Add, nil, count, e.extent(pastKeys, 2))
 	}
-	return e.reshape(e.op(Range, nil, e.ints(0), count, e.ints(1)), 1, 1, 1, keys)
+	return e.reshape(e.op(Range, nil, e.ints(0), count, e.ints(1)), ones(4).With(3, keys))
 }
 
 // perSequence returns one number per sequence as (batch, 1, 1, 1).
@@ -52,5 +51,5 @@ func (e *expansion) perSequence(v *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	return e.reshape(e.cast(array.Int64, v), v.Shape.Fixed()[0], 1, 1, 1)
+	return e.reshape(e.cast(array.Int64, v), perBatch(v))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -81,5 +82,5 @@ func (e *expansion) oneForAll(v *Value) *Value {
 	if v == nil {
 		return nil
 	}
-	return e.reshape(v)
+	return e.reshape(v, extent.Fixed())
 }

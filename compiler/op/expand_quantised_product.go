@@ -51,11 +51,11 @@ func quantisedProduct(name string, of func(n *Node, weights []int64) (sums, bool
 		}
 		data, weights := in[0].Tensor.From, in[1].Tensor.From
 		if data == nil || weights == nil || in[0].Tensor.DType != array.Float32 || !isKnown(weights.Integer) ||
-			array.Elements(data.Scale.Shape.Fixed()) != 1 || !areBytes(data) || !areBytes(weights) {
+			!data.Scale.Shape.Elements().Is(1) || !areBytes(data) || !areBytes(weights) {
 			return false
 		}
-		s, ok := of(n, weights.Integer.Shape.Fixed())
-		if !ok || array.Elements(weights.Scale.Shape.Fixed()) != 1 && (weights.Axis != s.axis || weights.Block != 0) {
+		s, ok := of(n, weights.Integer.Const.Shape)
+		if !ok || !weights.Scale.Shape.Elements().Is(1) && (weights.Axis != s.axis || weights.Block != 0) {
 			return false
 		}
 		return s.pays && s.terms < maxIntegerTerms
@@ -98,16 +98,8 @@ func matmulSums(_ *Node, weights []int64) (sums, bool) {
 // operands returns the two dequantised values, and the factor of a product's sums.
 func (e *expansion) operands() (data, weights Dequantised, factor *Value) {
 	data, weights = *e.tensor(0).From, *e.tensor(1).From
-	data.Scale = e.reshape(data.Scale)
-	if data.Zero != nil {
-		data.Zero = e.reshape(data.Zero)
-	}
-	if array.Elements(weights.Scale.Shape.Fixed()) == 1 {
-		weights.Scale = e.reshape(weights.Scale)
-	}
-	if weights.Zero != nil && array.Elements(weights.Zero.Shape.Fixed()) == 1 {
-		weights.Zero = e.reshape(weights.Zero)
-	}
+	data.Scale, data.Zero = e.oneForAll(data.Scale), e.oneForAll(data.Zero)
+	weights.Scale, weights.Zero = e.oneOrColumns(weights.Scale), e.oneOrColumns(weights.Zero)
 	return data, weights, e.op(Mul, nil, e.toFloat32(data.Scale), e.toFloat32(weights.Scale))
 }
 

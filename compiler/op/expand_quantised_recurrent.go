@@ -1,9 +1,8 @@
 package op
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // quantisedWeights are 8-bit weights of a recurrent layer, prepared for the products of all steps.
@@ -22,13 +21,13 @@ func (r *recurrentLayer) wantQuantised(k int, depth int64, first int) {
 		return
 	}
 	bytes := w.DType == array.Int8 || w.DType == array.Uint8
-	if want := []int64{r.directions, depth, columns}; !bytes || !slices.Equal(w.Shape.Fixed(), want) {
+	if want := extent.Fixed(r.directions, depth, columns); !bytes || !w.Shape.Equal(want) {
 		r.fail("input %d is %v, want bytes of shape %v", k, w.Type, want)
 		return
 	}
 	for j, d := range []array.DType{array.Float32, w.DType} {
 		v := r.tensor(first + j)
-		if v == nil || v.DType != d || !slices.Equal(v.Shape.Fixed(), []int64{r.directions}) && !slices.Equal(v.Shape.Fixed(), []int64{r.directions, columns}) {
+		if v == nil || v.DType != d || !v.Shape.Equal(extent.Fixed(r.directions)) && !v.Shape.Equal(extent.Fixed(r.directions, columns)) {
 			r.fail("input %d must be %v, one for each of %d directions or one for each of %d columns too", first+j, d, r.directions, columns)
 			return
 		}
@@ -73,11 +72,9 @@ func (d *direction) prepareQuantised() {
 	x := d.x
 	if d.masks != nil {
 		longest := d.op(ReduceMax, attributes{intOf("keepdims", 0)}, d.tensor(4))
-		numbers := array.New(array.Int32, d.steps*d.batch, 1)
-		for i := range numbers.Len() {
-			numbers.SetInt(i, i/d.batch)
-		}
-		x = d.op(Where, nil, d.op(Less, nil, d.known(numbers), longest), x, d.scalar(d.dtype, 0))
+		steps := d.expand(d.known(d.stepNumbers()), extent.ShapeOf(extent.Of(d.steps), d.batch, extent.Of(1)))
+		steps = d.reshape(steps, extent.ShapeOf(d.at(d.steps), extent.Of(1)))
+		x = d.op(Where, nil, d.op(Less, nil, steps, longest), x, d.scalar(d.dtype, 0))
 	}
 	part := d.quantisedProduct(x, d.quantisedWeights(d.w, 8))
 	if d.bias != nil {

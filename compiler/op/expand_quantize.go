@@ -2,9 +2,9 @@ package op
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -41,13 +41,13 @@ func (e *expansion) quantizeLinear() []*Item {
 			to = zero.dataType()
 		}
 	}
-	if from := x.From; from != nil && x.Const == nil && scale.Const != nil && isKnown(zero) && array.Elements(scale.Shape.Fixed()) == 1 {
+	if from := x.From; from != nil && x.Const == nil && scale.Const != nil && isKnown(zero) && scale.Shape.Elements().Is(1) {
 		again := &Dequantised{Integer: from.Integer, Scale: scale, Zero: zero}
-		if to == from.Integer.dataType() && array.Elements(from.Scale.Shape.Fixed()) == 1 && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
+		if to == from.Integer.dataType() && from.Scale.Shape.Elements().Is(1) && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
 			return only(from.Integer)
 		}
 	}
-	scale, zero = e.perElement(scale, x.Shape.Fixed()), e.perElement(zero, x.Shape.Fixed())
+	scale, zero = e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)
 	switch d := onnx.NarrowType(to); {
 	case e.failed(), d == array.Invalid:
 		return only(e.quantize(int32(to), x, scale, zero))
@@ -92,7 +92,7 @@ func (e *expansion) dequantizeLinear() []*Item {
 	}
 	to := cmp.Or(e.node.Int("output_dtype", 0), scale.dataType())
 	if _, ok := float8Formats[x.Narrow]; ok {
-		return only(e.dequantizeFloat8(to, x, e.perElement(scale, x.Shape.Fixed()), e.perElement(zero, x.Shape.Fixed())))
+		return only(e.dequantizeFloat8(to, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
 	}
 	axis := e.node.Int("axis", 1)
 	if axis < 0 {
@@ -103,7 +103,7 @@ func (e *expansion) dequantizeLinear() []*Item {
 	if e.node.Weights && isBlockWeights(from) {
 		result = e.dequantisedWeights(from, to)
 	} else {
-		result = e.op(Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape.Fixed()), e.perElement(zero, x.Shape.Fixed()))
+		result = e.op(Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
 	}
 	if result != nil {
 		result.From = from
@@ -114,16 +114,14 @@ func (e *expansion) dequantizeLinear() []*Item {
 // dequantisedWeights returns known weights as floats, computed at run time. Whole blocks get an axis of their own.
 func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
 	x, scale, zero := from.Integer, from.Scale, from.Zero
-	shape := slices.Clone(x.Shape.Fixed())
-	if from.Block == 0 || array.Elements(scale.Shape.Fixed()) == 1 {
+	shape := x.Shape
+	if from.Block == 0 || scale.Shape.Elements().Is(1) {
 		scale, zero = e.perPosition(scale, shape, from.Axis, 0), e.perPosition(zero, shape, from.Axis, 0)
 	} else {
 		axis := int(from.Axis)
-		single := slices.Insert(slices.Clone(scale.Shape.Fixed()), axis+1, 1)
-		blocks := slices.Clone(single)
-		blocks[axis+1] = from.Block
-		if x, scale = e.reshape(x, blocks...), e.reshape(scale, single...); zero != nil {
-			zero = e.reshape(zero, single...)
+		single := inserted(scale.Shape, axis+1, 1)
+		if x, scale = e.reshape(x, inserted(scale.Shape, axis+1, from.Block)), e.reshape(scale, single); zero != nil {
+			zero = e.reshape(zero, single)
 		}
 	}
 	if e.failed() {
@@ -131,24 +129,24 @@ func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
 	}
 	n := Node{Name: e.node.Name, Op: Dequantize, Opset: expandedOpset, Outputs: 1, Weights: true}
 	n.Attrs = map[string]*onnx.Attribute{"to": intOf("to", to)}
-	return e.reshape(e.add(n, []*Value{x, scale, zero}), shape...)
+	return e.reshape(e.add(n, []*Value{x, scale, zero}), shape)
 }
 
 // perElement reshapes a scale or zero point to broadcast to data of the given shape: a single number, one per
 // position on the attribute "axis", or one per block of "block_size" positions there.
-func (e *expansion) perElement(v *Value, shape []int64) *Value {
+func (e *expansion) perElement(v *Value, shape extent.Shape) *Value {
 	return e.perPosition(v, shape, e.node.Int("axis", 1), e.node.Int("block_size", 0))
 }
 
 // perPosition is perElement for a given axis and block size, 0 for none.
-func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Value {
+func (e *expansion) perPosition(v *Value, shape extent.Shape, axis, block int64) *Value {
 	if v == nil || e.failed() {
 		return v
 	}
-	if array.Elements(v.Shape.Fixed()) == 1 {
-		return e.reshape(v)
+	if v.Shape.Elements().Is(1) {
+		return e.reshape(v, extent.Fixed())
 	}
-	rank := int64(len(shape))
+	rank := int64(shape.Rank())
 	if axis < 0 {
 		axis += rank
 	}
@@ -157,9 +155,9 @@ func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Val
 		return nil
 	}
 	if block > 0 {
-		return e.repeatBlocks(v, shape, axis, block)
+		return e.repeatBlocks(v, shape, int(axis), block)
 	}
-	if !slices.Equal(v.Shape.Fixed(), shape[axis:axis+1]) {
+	if !v.Shape.Equal(shape.Slice(int(axis), int(axis)+1)) {
 		e.fail("scale or zero point %v does not fit axis %d of %v", v.Type, axis, shape)
 		return nil
 	}
@@ -168,26 +166,24 @@ func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Val
 
 // along reshapes a vector to the given rank, along an axis.
 func (e *expansion) along(v *Value, axis, rank int64) *Value {
-	shape := slices.Repeat([]int64{1}, int(rank-axis))
-	shape[0] = array.Elements(v.Shape.Fixed())
-	return e.reshape(v, shape...)
+	return e.reshape(v, ones(int(rank-axis)).With(0, v.Shape.Elements()))
 }
 
 // repeatBlocks repeats each position of v on an axis to match shape.
-func (e *expansion) repeatBlocks(v *Value, shape []int64, axis, block int64) *Value {
-	extent := shape[axis]
-	want := slices.Clone(shape)
-	want[axis] = (extent-1)/block + 1
-	if !slices.Equal(v.Shape.Fixed(), want) || block > extent {
+func (e *expansion) repeatBlocks(v *Value, shape extent.Shape, axis int, block int64) *Value {
+	size, by := shape.At(axis), extent.Of(block)
+	want := shape.With(axis, size.CeilOver(by))
+	if !v.Shape.Equal(want) || !by.AtMost(size) {
 		e.fail("scale or zero point %v does not fit blocks of %d on axis %d of %v", v.Type, block, axis, shape)
 		return nil
 	}
-	single := slices.Insert(slices.Clone(want), int(axis)+1, 1)
-	repeated := slices.Clone(single)
-	repeated[axis+1] = block
-	want[axis] *= block
-	v = e.op(Expand, nil, e.reshape(v, single...), e.ints(repeated...))
-	return e.slice(e.reshape(v, want...), axis, 0, extent)
+	v = e.expand(e.reshape(v, inserted(want, axis+1, 1)), inserted(want, axis+1, block))
+	return e.span(e.reshape(v, want.With(axis, want.At(axis).Times(by))), int64(axis), extent.Of(0), size)
+}
+
+// inserted returns a shape with one more axis.
+func inserted(shape extent.Shape, axis int, size int64) extent.Shape {
+	return extent.Concat(shape.Slice(0, axis), extent.Fixed(size), shape.Slice(axis, shape.Rank()))
 }
 
 // dynamicQuantizeLinear quantises to u8 with the scale for the data's range, extended to zero.

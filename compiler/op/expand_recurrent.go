@@ -49,9 +49,10 @@ var (
 type recurrentLayer struct {
 	*expansion
 	recurrentKind
-	steps, batch, inputs, size, directions int64
-	dtype                                  array.DType
-	batchFirst                             bool
+	steps, inputs, size, directions int64
+	batch                           extent.Extent
+	dtype                           array.DType
+	batchFirst                      bool
 	// masks holds for each step a bool[batch,1] of the sequences that include it; nil if all sequences have all steps.
 	masks []*Value
 }
@@ -69,7 +70,7 @@ func (e *expansion) recurrent(kind recurrentKind) []*Item {
 	if r.batchFirst {
 		x = e.op(Transpose, attributes{intsOf("perm", 1, 0, 2)}, x)
 	}
-	x = e.reshape(x, r.steps*r.batch, r.inputs)
+	x = e.reshape(x, extent.ShapeOf(r.at(r.steps), extent.Of(r.inputs)))
 	all := make([]*Value, r.steps*r.directions) // by step, then direction
 	var hidden, cell []*Value
 	for k := range r.directions {
@@ -102,12 +103,17 @@ func (r *recurrentLayer) readSizes() {
 		r.fail("input %v and weights %v and %v do not have rank 3", x.Type, w.Type, rec.Type)
 		return
 	}
-	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, x.Shape.Fixed()[0], x.Shape.Fixed()[1], x.Shape.Fixed()[2], rec.Shape.Fixed()[2]
-	if r.inBytes {
-		r.size = rec.Shape.Fixed()[1]
-	}
+	steps, batch := 0, 1
 	if r.batchFirst {
-		r.steps, r.batch = r.batch, r.steps
+		steps, batch = 1, 0
+	}
+	if x.Shape.At(steps).IsOpen() {
+		r.fail("the number of steps, %v, is open, which is not supported: fix it by --shape", x.Shape.At(steps))
+		return
+	}
+	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, fixedAt(x, steps), x.Shape.At(batch), fixedAt(x, 2), fixedAt(rec, 2)
+	if r.inBytes {
+		r.size = fixedAt(rec, 1)
 	}
 	r.directions = 1
 	switch text := n.Text("direction", "forward"); text {
@@ -129,14 +135,14 @@ func (r *recurrentLayer) readSizes() {
 	}
 	r.want(3, r.directions, 2*r.gates*r.size)
 	for k := 5; k < 7; k++ {
+		state := []extent.Extent{extent.Of(r.directions), r.batch, extent.Of(r.size)}
 		if r.batchFirst {
-			r.want(k, r.batch, r.directions, r.size)
-		} else {
-			r.want(k, r.directions, r.batch, r.size)
+			state[0], state[1] = state[1], state[0]
 		}
+		r.wantShape(k, extent.ShapeOf(state...))
 	}
 	r.want(7, r.directions, 3*r.size)
-	if min(r.steps, r.batch, r.size, r.inputs) == 0 {
+	if min(r.steps, r.batch.Max(), r.size, r.inputs) == 0 {
 		r.fail("input %v and weights %v have no elements", x.Type, rec.Type)
 	}
 	if !r.dtype.IsFloat() {
@@ -145,12 +151,17 @@ func (r *recurrentLayer) readSizes() {
 }
 
 // want fails unless input k, if given, has the type of the first input and the given shape.
-func (r *recurrentLayer) want(k int, shape ...int64) {
+func (r *recurrentLayer) want(k int, shape ...int64) { r.wantShape(k, extent.Fixed(shape...)) }
+
+func (r *recurrentLayer) wantShape(k int, shape extent.Shape) {
 	v := r.tensor(k)
-	if v != nil && (v.DType != r.dtype || !slices.Equal(v.Shape.Fixed(), shape)) {
-		r.fail("input %d is %v, want %v", k, v.Type, Type{DType: r.dtype, Shape: extent.Fixed(shape...)})
+	if v != nil && (v.DType != r.dtype || !v.Shape.Equal(shape)) {
+		r.fail("input %d is %v, want %v", k, v.Type, Type{DType: r.dtype, Shape: shape})
 	}
 }
+
+// at returns the place of a step where all steps of all sequences are in a row.
+func (r *recurrentLayer) at(step int64) extent.Extent { return r.batch.Times(extent.Of(step)) }
 
 // stepMasks compares the lengths of the sequences with the step numbers, for all steps at once.
 func (r *recurrentLayer) stepMasks() []*Value {
@@ -158,29 +169,34 @@ func (r *recurrentLayer) stepMasks() []*Value {
 	if lengths == nil {
 		return nil
 	}
-	if lengths.DType != array.Int32 || !slices.Equal(lengths.Shape.Fixed(), []int64{r.batch}) {
-		r.fail("input 4 (sequence_lens) is %v, want i32[%d]", lengths.Type, r.batch)
+	if lengths.DType != array.Int32 || !lengths.Shape.Equal(extent.ShapeOf(r.batch)) {
+		r.fail("input 4 (sequence_lens) is %v, want i32[%v]", lengths.Type, r.batch)
 		return nil
 	}
 	if a := lengths.Const; a != nil {
 		full := true
-		for k := range r.batch {
+		for k := range a.Len() {
 			full = full && a.Int(k) >= r.steps
 		}
 		if full {
 			return nil
 		}
 	}
+	all := r.op(Less, nil, r.known(r.stepNumbers()), r.reshape(lengths, ones(3).With(1, r.batch)))
+	masks := make([]*Value, r.steps)
+	for t := range masks {
+		masks[t] = r.reshape(r.slice(all, 0, int64(t), int64(t)+1), ones(2).With(0, r.batch))
+	}
+	return masks
+}
+
+// stepNumbers returns 0, 1, 2, ... as i32[steps,1,1].
+func (r *recurrentLayer) stepNumbers() *array.Array {
 	numbers := array.New(array.Int32, r.steps, 1, 1)
 	for t := range r.steps {
 		numbers.SetInt(t, t)
 	}
-	all := r.op(Less, nil, r.known(numbers), r.reshape(lengths, 1, r.batch, 1))
-	masks := make([]*Value, r.steps)
-	for t := range masks {
-		masks[t] = r.reshape(r.slice(all, 0, int64(t), int64(t)+1), r.batch, 1)
-	}
-	return masks
+	return numbers
 }
 
 // states joins the last states of the directions.
@@ -196,9 +212,15 @@ func (r *recurrentLayer) states(of []*Value) *Value {
 	return r.join(axis, parts)
 }
 
-// sequence joins the hidden states of all steps.
+// sequence joins the hidden states of all steps. Those of an open batch are joined along an axis of their own, where
+// their places are fixed.
 func (r *recurrentLayer) sequence(all []*Value) *Value {
-	y := r.reshape(r.join(0, all), r.steps, r.directions, r.batch, r.size)
+	if r.batch.IsOpen() {
+		for k, v := range all {
+			all[k] = r.op(Unsqueeze, nil, v, r.ints(0))
+		}
+	}
+	y := r.reshape(r.join(0, all), extent.ShapeOf(extent.Of(r.steps), extent.Of(r.directions), r.batch, extent.Of(r.size)))
 	if r.batchFirst {
 		return r.op(Transpose, attributes{intsOf("perm", 2, 0, 1, 3)}, y)
 	}

@@ -2,6 +2,7 @@ package op
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -87,9 +88,9 @@ func (e *expansion) cachedRotaryEmbedding() []*Item {
 		e.fail("input %v or cosines %v have a wrong number of axes", x.Type, cosines.Type)
 		return nil
 	}
-	positions := x.Shape.Fixed()[x.Shape.Rank()-2]
-	if array.Elements(places.Shape.Fixed()) == 1 {
-		places = e.op(Add, nil, e.reshape(places, 1, 1), e.repeated(x.Shape.Fixed()[0], positions))
+	positions := x.Shape.At(x.Shape.Rank() - 2)
+	if places.Shape.Elements().Is(1) {
+		places = e.op(Add, nil, e.reshape(places, ones(2)), e.repeated(x.Shape.At(0), positions))
 	}
 	attrs := attributes{intOf("interleaved", e.node.Int("interleaved", 0)), intOf("rotary_embedding_dim", e.node.Int("rotary_embedding_dim", 0))}
 	if x.Shape.Rank() == 3 {
@@ -101,15 +102,15 @@ func (e *expansion) cachedRotaryEmbedding() []*Item {
 // rotatedHeads returns the number of heads of (batch, positions, heads*size), derived from the angles if not given.
 func (e *expansion) rotatedHeads(x, cosines *Value) int64 {
 	heads := e.node.Int("num_heads", 0)
-	if heads == 0 && cosines.Shape.Fixed()[1] > 0 {
-		heads = x.Shape.Fixed()[2] / (2 * cosines.Shape.Fixed()[1])
+	if pairs := fixedAt(cosines, 1); heads == 0 && pairs > 0 {
+		heads = fixedAt(x, 2) / (2 * pairs)
 	}
 	return heads
 }
 
 // repeated returns the positions 0, 1, 2, ... of each sequence of a batch.
-func (e *expansion) repeated(batch, positions int64) *Value {
-	return e.op(Expand, nil, e.positions(1, positions), e.ints(batch, positions))
+func (e *expansion) repeated(batch, positions extent.Extent) *Value {
+	return e.expand(e.positions(extent.ShapeOf(extent.Of(1), positions)), extent.ShapeOf(batch, positions))
 }
 
 // groupQueryAttention is causal attention whose groups of query heads share keys and values. Inputs 3 and 4 are
@@ -124,7 +125,7 @@ func (e *expansion) groupQueryAttention() []*Item {
 	heads, groups := e.node.Int("num_heads", 0), e.node.Int("kv_num_heads", 0)
 	q, k, v := e.queryKeyValue(heads, groups)
 	sink := e.attentionSink(heads)
-	if e.failed() || !e.pastFits(q.Shape.Fixed()[1]) {
+	if e.failed() || !e.pastFits(q.Shape.At(1)) {
 		return nil
 	}
 	places := e.placesBehindPast(q)
@@ -146,9 +147,9 @@ func (e *expansion) placesBehindPast(x *Value) *Value {
 	case places != nil:
 		return places
 	case past == nil || e.node.Int("do_rotary", 0) == 0:
-		return e.repeated(x.Shape.Fixed()[0], x.Shape.Fixed()[1])
+		return e.repeated(x.Shape.At(0), x.Shape.At(1))
 	}
-	first := e.reshape(e.placesOn(x, 1, 3), 1, x.Shape.Fixed()[1])
+	first := e.reshape(e.placesOn(x, 1, 3), extent.ShapeOf(extent.Of(1), x.Shape.At(1)))
 	return e.op(Add, nil, first, e.extent(past, 2))
 }
 
@@ -168,11 +169,12 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 		}
 		return q, k, v
 	}
-	if q.Shape.Fixed()[2]%(heads+2*groups) != 0 {
+	features := fixedAt(q, 2)
+	if features%(heads+2*groups) != 0 {
 		e.fail("packed query, key and value %v do not fit %d heads that share %d keys and values", q.Type, heads, groups)
 		return nil, nil, nil
 	}
-	size := q.Shape.Fixed()[2] / (heads + 2*groups)
+	size := features / (heads + 2*groups)
 	part := func(from, to int64) *Value { return e.slice(q, 2, from*size, to*size) }
 	return part(0, heads), part(heads, heads+groups), part(heads+groups, heads+2*groups)
 }
@@ -185,10 +187,10 @@ func (e *expansion) attentionSink(heads int64) *Value {
 	case e.failed():
 	case e.wants(3):
 		e.fail("output 3, the scores, is not supported")
-	case sink != nil && array.Elements(sink.Shape.Fixed()) != heads:
+	case sink != nil && !sink.Shape.Elements().Is(heads):
 		e.fail("input 11, the score of a sink, %v is not one for each of %d heads", sink.Type, heads)
 	case sink != nil:
-		return e.reshape(sink, 1, heads, 1, 1)
+		return e.reshape(sink, extent.Fixed(1, heads, 1, 1))
 	case e.node.Int("smooth_softmax", 0) > 0:
 		return e.known(array.New(array.Float32, 1, 1, 1, 1))
 	}
@@ -196,35 +198,42 @@ func (e *expansion) attentionSink(heads int64) *Value {
 }
 
 // pastFits checks the past, if any, and the known lengths, against the number of new tokens.
-func (e *expansion) pastFits(tokens int64) bool {
+func (e *expansion) pastFits(tokens extent.Extent) bool {
 	keys, values := e.tensor(3), e.tensor(4)
 	all := tokens
 	switch {
 	case e.failed():
 		return false
 	case keys != nil && values != nil && keys.Shape.Rank() == 4 && values.Shape.Rank() == 4:
-		all += keys.Shape.Fixed()[2]
+		all = all.Plus(keys.Shape.At(2))
 	case keys != nil || values != nil:
 		e.fail("the keys and values of the past do not have 4 axes, or one of them is missing")
 		return false
 	}
-	if total := e.tensor(6); total != nil && total.Const != nil && (total.Const.Len() != 1 || total.Const.Int(0) != all) {
-		e.fail("input 6, how many tokens there are, is not %d, those of the past and the new ones: a past with room for more is not supported", all)
+	if total, known := e.knownInts(6); known && (len(total) != 1 || total[0] != all) {
+		e.fail("input 6, how many tokens there are, is not %v, those of the past and the new ones: a past with room for more is not supported", all)
 	}
-	lengths := e.tensor(5)
-	switch {
-	case keys == nil || lengths == nil:
-	case lengths.Const == nil && keys.Shape.Fixed()[0] > 1:
-		e.fail("input 5, the lengths of %d sequences, is computed, and sequences after a past must have equal lengths: fix the batch to 1 by --shape", keys.Shape.Fixed()[0])
-	case lengths.Const != nil:
-		for k := range lengths.Const.Len() {
-			if lengths.Const.Int(k)+1 != all {
-				e.fail("sequence %d has %d tokens where the past and the new ones are %d: sequences after a past must have equal lengths", k, lengths.Const.Int(k)+1, all)
-				break
-			}
+	lengths, known := e.knownInts(5)
+	if keys != nil && e.tensor(5) != nil && !known && keys.Shape.At(0).Max() > 1 {
+		e.fail("input 5, the lengths of %v sequences, is computed, and sequences after a past must have equal lengths: fix the batch to 1 by --shape", keys.Shape.At(0))
+	}
+	for k, n := range lengths {
+		if length := n.Plus(extent.Of(1)); keys != nil && length != all {
+			e.fail("sequence %d has %v tokens where the past and the new ones are %v: sequences after a past must have equal lengths", k, length, all)
+			break
 		}
 	}
 	return !e.failed()
+}
+
+// knownInts returns the integers of input k, which may depend on open extents; known is false if they depend on data.
+func (e *expansion) knownInts(k int) (list []extent.Extent, known bool) {
+	v := e.tensor(k)
+	if v == nil || e.failed() || v.DType.IsFloat() || v.Const == nil && v.Numbers == nil {
+		return nil, false
+	}
+	n := Node{In: []Value{*v}}
+	return n.KnownExtents(0, "list"), true
 }
 
 // turned rotates queries or keys by the angles of their positions, if the node does so.
@@ -238,7 +247,7 @@ func (e *expansion) turned(x *Value, heads int64, places *Value) *Value {
 		return nil
 	}
 	attrs := attributes{intOf("num_heads", heads), intOf("interleaved", e.node.Int("rotary_interleaved", 0))}
-	if turned := 2 * cosines.Shape.Fixed()[cosines.Shape.Rank()-1]; turned != x.Shape.Fixed()[2]/heads {
+	if turned := 2 * fixedAt(cosines, cosines.Shape.Rank()-1); turned != fixedAt(x, 2)/heads {
 		attrs = append(attrs, intOf("rotary_embedding_dim", turned))
 	}
 	out := e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)

@@ -2,6 +2,7 @@ package op
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -74,7 +75,7 @@ func (e *expansion) quantisedRoundedLast(x *Value, k int) *Value {
 		return nil
 	}
 	attrs := attributes{intOf("to", e.resultType(k+1)), intOf("round_last", 1)}
-	return e.op(Quantize, attrs, x, e.perElement(e.tensor(k), x.Shape.Fixed()), e.perElement(e.tensor(k+1), x.Shape.Fixed()))
+	return e.op(Quantize, attrs, x, e.perElement(e.tensor(k), x.Shape), e.perElement(e.tensor(k+1), x.Shape))
 }
 
 // resultType returns TensorProto's number for the type of the zero point in input k, or of input 0.
@@ -119,13 +120,13 @@ func (e *expansion) qGemm() []*Item {
 		return nil
 	}
 	if bZero != nil && bZero.Shape.Rank() == 1 && e.node.Int("transB", 0) != 0 {
-		bZero = e.reshape(bZero, bZero.Shape.Fixed()[0], 1)
+		bZero = e.reshape(bZero, extent.ShapeOf(bZero.Shape.At(0), extent.Of(1)))
 	}
 	a = e.transposedIf(a, "transA")
 	if isKnown(b) && isKnown(bZero) {
 		b, bZero = e.centred(b, bZero), nil
-	} else if bZero != nil && array.Elements(bZero.Shape.Fixed()) == 1 {
-		bZero = e.reshape(bZero)
+	} else {
+		bZero = e.oneOrColumns(bZero)
 	}
 	b = e.transposedIf(b, "transB")
 	sums := e.integerMatMul(a, aZero, b, bZero)

@@ -149,11 +149,11 @@ func (e *expansion) scanLength(s scanShape, in []*Item) int64 {
 			s.inputAxes[k] += rank
 		}
 		axis := s.inputAxes[k]
-		if axis < 0 || axis >= rank || length >= 0 && it.Tensor.Shape.Fixed()[axis] != length {
+		if axis < 0 || axis >= rank || length >= 0 && fixedAt(it.Tensor, int(axis)) != length {
 			e.fail("input %d is %v, which cannot be scanned along axis %d", s.states+k, it.Tensor.Type, axis)
 			return 0
 		}
-		length = it.Tensor.Shape.Fixed()[axis]
+		length = fixedAt(it.Tensor, int(axis))
 	}
 	return length
 }
@@ -177,11 +177,11 @@ func (e *expansion) batchedScan(g *onnx.Graph) []*Item {
 	}
 	batch := int64(0)
 	for _, it := range in {
-		if it.Tensor == nil || it.Tensor.Shape.Rank() == 0 || batch > 0 && it.Tensor.Shape.Fixed()[0] != batch {
+		if it.Tensor == nil || it.Tensor.Shape.Rank() == 0 || batch > 0 && fixedAt(it.Tensor, 0) != batch {
 			e.fail("an input has no batch axis, or another one")
 			return nil
 		}
-		batch = it.Tensor.Shape.Fixed()[0]
+		batch = fixedAt(it.Tensor, 0)
 	}
 	columns := newScans(len(g.Outputs))
 	for b := range batch {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // sequenceDefs operate on sequences and optionals, whose lengths and tensors are known when the model is read.
@@ -154,66 +155,70 @@ func (e *expansion) splitToSequence() []*Item {
 		e.fail("axis %d is outside %v", axis, v.Type)
 		return nil
 	}
-	lengths := e.splitLengths(v.Shape.Fixed()[axis])
+	lengths := e.splitLengths(v.Shape.At(int(axis)))
 	if e.failed() {
 		return nil
 	}
 	keep := e.node.Int("keepdims", 1) != 0 || len(e.in) > 1
 	var parts []*Value
-	begin := int64(0)
+	begin := extent.Of(0)
 	for _, length := range lengths {
-		part := e.slice(v, axis, begin, begin+length)
+		end := begin.Plus(length)
+		part := e.span(v, axis, begin, end)
 		if !keep {
 			part = e.op(Squeeze, nil, part, e.ints(axis))
 		}
-		parts, begin = append(parts, part), begin+length
+		parts, begin = append(parts, part), end
 	}
 	return e.onlySequence(parts)
 }
 
 // splitLengths returns the lengths of the parts of an axis.
-func (e *expansion) splitLengths(extent int64) []int64 {
-	split, part := e.tensor(1), int64(1)
+func (e *expansion) splitLengths(size extent.Extent) []extent.Extent {
+	split, part := e.tensor(1), extent.Of(1)
 	if split != nil {
-		if split.Const == nil || !split.DType.IsInt() {
+		list, known := e.knownInts(1)
+		if !known || !split.DType.IsInt() {
 			e.fail("input 1 (split) is not constant: sequences must be known when the model is read")
 			return nil
 		}
 		if split.Shape.Rank() == 1 {
-			return e.givenLengths(split.Const, extent)
+			return e.givenLengths(list, size)
 		}
-		if split.Const.Len() != 1 {
+		if len(list) != 1 {
 			e.fail("input 1 (split) is %v and neither a length nor a list of them", split.Type)
 			return nil
 		}
-		part = split.Const.Int(0)
+		part = list[0]
 	}
-	if part < 1 || extent/part > MaxNodes {
-		e.fail("an axis of %d cannot be split in parts of %d", extent, part)
+	if part.Min() < 1 || size.Max()/part.Min() > MaxNodes {
+		e.fail("an axis of %v cannot be split in parts of %v", size, part)
 		return nil
 	}
-	var lengths []int64
-	for begin := int64(0); begin < extent; begin += part {
-		lengths = append(lengths, min(part, extent-begin))
+	count, ok := size.CeilOver(part).Const()
+	if !ok {
+		e.fail("how many parts of %v an axis of %v has depends on an open extent: fix it by --shape", part, size)
+		return nil
+	}
+	var lengths []extent.Extent
+	for k := range count {
+		lengths = append(lengths, part.Least(size.Minus(part.Times(extent.Of(k)))))
 	}
 	return lengths
 }
 
-func (e *expansion) givenLengths(list *array.Array, extent int64) []int64 {
-	var lengths []int64
-	rest := extent
-	for k := range list.Len() {
-		length := list.Int(k)
-		if length < 0 || length > rest {
-			e.fail("parts of an axis of %d have the length %d", extent, length)
+func (e *expansion) givenLengths(list []extent.Extent, size extent.Extent) []extent.Extent {
+	rest := size
+	for _, length := range list {
+		if rest = rest.Minus(length); length.Min() < 0 || rest.Min() < 0 {
+			e.fail("parts of an axis of %v have the length %v", size, length)
 			return nil
 		}
-		lengths, rest = append(lengths, length), rest-length
 	}
-	if rest != 0 {
-		e.fail("parts of an axis of %d leave %d", extent, rest)
+	if !rest.Is(0) {
+		e.fail("parts of an axis of %v leave %v", size, rest)
 	}
-	return lengths
+	return list
 }
 
 // concatFromSequence joins the elements along an axis, or along a new one.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -19,8 +20,8 @@ func (e *expansion) nonMaxSuppression() []*Item {
 	if e.failed() || !e.boxesFit(boxes, scores) {
 		return nil
 	}
-	wanted := e.parameter(2, array.Int64, 0)
-	rounds := scores.Shape.Fixed()[2]
+	wanted, shape := e.parameter(2, array.Int64, 0), scores.Shape
+	rounds := shape.Max()[2] // some find no box if there are fewer
 	if e.failed() {
 		return nil
 	}
@@ -32,23 +33,20 @@ func (e *expansion) nonMaxSuppression() []*Item {
 		e.fail("up to %d boxes of a class would be selected, and %d are supported: make input 2 (max_output_boxes_per_class) a smaller constant",
 			rounds, maxSuppressions)
 		return nil
-	case rounds*scores.Shape.Fixed()[0]*scores.Shape.Fixed()[1] == 0:
+	case rounds == 0 || shape.IsEmpty():
 		return only(e.known(array.New(array.Int64, 0, 3)))
 	}
 	chosen := e.suppressed(e.corners(boxes), scores, rounds)
-	order := e.reshape(e.positions(rounds), 1, 1, rounds)
+	order := e.reshape(e.positions(extent.Fixed(rounds)), extent.Fixed(1, 1, rounds))
 	there := e.op(And, nil, e.op("Not", nil, e.op(Less, nil, chosen, e.scalar(array.Int64, 0))), e.op(Less, nil, order, wanted))
-	mask := e.reshape(there, -1)
-	return only(e.open(e.selectedBoxes(chosen, e.op(Positions, nil, mask)), 0, e.trues(mask)))
+	mask := e.flat(there)
+	return only(e.counted(e.selectedBoxes(chosen, e.op(Positions, nil, mask)), 0, e.trues(mask)))
 }
 
 func (e *expansion) boxesFit(boxes, scores *Value) bool {
-	b, s := boxes.Shape.Fixed(), scores.Shape.Fixed()
-	if len(b) != 3 || len(s) != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2] || boxes.DType != scores.DType || !boxes.DType.IsFloat() {
+	b, s := boxes.Shape, scores.Shape
+	if b.Rank() != 3 || s.Rank() != 3 || !b.At(2).Is(4) || b.At(0) != s.At(0) || b.At(1) != s.At(2) || boxes.DType != scores.DType || !boxes.DType.IsFloat() {
 		e.fail("boxes %v and scores %v do not fit", boxes.Type, scores.Type)
-	}
-	if boxes.Open != nil || scores.Open != nil {
-		e.fail("the number of boxes depends on data, which is not supported here: make boxes and scores outputs of the model, and end the model there")
 	}
 	return !e.failed()
 }
@@ -59,10 +57,10 @@ func (e *expansion) parameter(k int, d array.DType, def float64) *Value {
 	if v == nil || e.failed() {
 		return e.scalar(d, def)
 	}
-	if array.Elements(v.Shape.Fixed()) != 1 {
+	if !v.Shape.Elements().Is(1) {
 		e.fail("input %d, %v, is not one number", k, v.Type)
 	}
-	return e.reshape(e.cast(d, v))
+	return e.reshape(e.cast(d, v), extent.Fixed())
 }
 
 // corners returns the corners of the boxes, in either format.
@@ -85,14 +83,14 @@ func (e *expansion) suppressed(corners, scores *Value, rounds int64) *Value {
 	smallest := e.parameter(4, scores.DType, math.Inf(-1))
 	left := e.op(Where, nil, e.op(Greater, nil, scores, smallest), scores, e.scalar(scores.DType, math.Inf(-1)))
 	all := func() *Value { return e.rounds(candidates{left, corners, nil}, corners, limit, rounds) }
-	if e.failed() || !pools(scores.Shape.Fixed()[2], rounds) {
+	if boxes, ok := scores.Shape.At(2).Const(); e.failed() || !ok || !pools(boxes, rounds) {
 		return all()
 	}
 	pool, cut := e.pool(left, corners)
 	some := e.rounds(pool, corners, limit, rounds)
 	none := e.op(Less, nil, e.slice(some, 2, rounds-1, rounds), e.scalar(array.Int64, 0))
 	short := e.op(And, nil, none, e.op(Greater, nil, cut, e.scalar(scores.DType, math.Inf(-1))))
-	again := e.op(Greater, nil, e.trues(e.reshape(short, -1)), e.scalar(array.Int64, 0))
+	again := e.op(Greater, nil, e.trues(e.flat(short)), e.scalar(array.Int64, 0))
 	return e.op(Where, nil, again, all(), some) // the condition first, so that it is known before its uses
 }
 
@@ -123,18 +121,20 @@ func pools(boxes, rounds int64) bool {
 // pool returns the boxes of each class with scores above a cut, and the highest score of the others, (batch, classes,
 // 1). Neighbours have similar scores and belong to different groups: a group holds boxes at a fixed stride.
 func (e *expansion) pool(scores, corners *Value) (candidates, *Value) {
-	s, out := scores.Shape.Fixed(), e.scalar(scores.DType, math.Inf(-1))
-	groups := (s[2] + poolGroup - 1) / poolGroup
-	if more := poolGroup*groups - s[2]; more > 0 {
-		scores = e.op(Concat, attributes{intOf("axis", 2)}, scores, e.op(Expand, nil, out, e.ints(s[0], s[1], more)))
+	each, boxes := scores.Shape.Slice(0, 2), fixedAt(scores, 2)
+	with := func(size ...int64) extent.Shape { return extent.Concat(each, extent.Fixed(size...)) }
+	out := e.scalar(scores.DType, math.Inf(-1))
+	groups := (boxes + poolGroup - 1) / poolGroup
+	if more := poolGroup*groups - boxes; more > 0 {
+		scores = e.op(Concat, attributes{intOf("axis", 2)}, scores, e.expand(out, with(more)))
 	}
-	grouped := e.reshape(scores, s[0], s[1], poolGroup, groups)
+	grouped := e.reshape(scores, with(poolGroup, groups))
 	best, at := e.best(grouped, 2, poolBest+1)
-	flat := func(v *Value, ranks int64) *Value { return e.reshape(v, s[0], s[1], ranks*groups) }
+	flat := func(v *Value, ranks int64) *Value { return e.reshape(v, with(ranks*groups)) }
 	cut := e.op(ReduceMax, nil, flat(e.slice(best, 2, poolBest, poolBest+1), 1), e.ints(2))
 	best = flat(e.slice(best, 2, 0, poolBest), poolBest)
 	place := e.op(Mul, nil, e.slice(at, 2, 0, poolBest), e.scalar(array.Int64, float64(groups)))
-	numbers := e.cast(array.Int32, flat(e.op(Add, nil, place, e.positions(groups)), poolBest))
+	numbers := e.cast(array.Int32, flat(e.op(Add, nil, place, e.positions(extent.Fixed(groups))), poolBest))
 	return candidates{
 		scores:  e.op(Where, nil, e.op(Greater, nil, best, cut), best, out),
 		corners: e.op(BoxCorners, nil, corners, numbers), numbers: numbers,
@@ -158,11 +158,10 @@ func (e *expansion) selectedBoxes(chosen, at *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	s := chosen.Shape.Fixed()
-	divided := func(v *Value, by int64) *Value { return e.op(Div, nil, v, e.scalar(array.Int64, float64(by))) }
-	batch := divided(at, s[1]*s[2])
-	class := e.op("Mod", nil, divided(at, s[2]), e.scalar(array.Int64, float64(s[1])))
-	box := e.op(Gather, attributes{intOf("axis", 0)}, e.reshape(chosen, -1), at)
+	classes, rounds := chosen.Shape.At(1), chosen.Shape.At(2)
+	batch := e.op(Div, nil, at, e.count(classes.Times(rounds)))
+	class := e.op("Mod", nil, e.op(Div, nil, at, e.count(rounds)), e.count(classes))
+	box := e.op(Gather, attributes{intOf("axis", 0)}, e.flat(chosen), at)
 	columns := []*Value{batch, class, box}
 	for k, c := range columns {
 		columns[k] = e.op(Unsqueeze, nil, c, e.ints(1))

@@ -1,9 +1,8 @@
 package op
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // uniqueForm compares all slices with one another. Their number bounds that of the distinct ones.
@@ -19,13 +18,9 @@ func (e *expansion) unique() []*Item {
 	if e.failed() {
 		return nil
 	}
-	if x.Open != nil {
-		e.fail("the extent of input 0 depends on data, which is not supported here: make it an output of the model, and end the model there")
-		return nil
-	}
 	axis := int64(0)
 	if e.node.Attrs["axis"] == nil {
-		x = e.reshape(x, -1)
+		x = e.flat(x)
 	} else {
 		axis = e.axis(e.node.Int("axis", 0), x.Shape.Rank())
 	}
@@ -36,20 +31,21 @@ func (e *expansion) unique() []*Item {
 	if e.failed() {
 		return nil
 	}
-	extent := x.Shape.Fixed()[axis]
-	places := e.positions(extent)
+	size := x.Shape.At(int(axis))
+	row, column := extent.ShapeOf(extent.Of(1), size), extent.ShapeOf(size, extent.Of(1))
+	places := e.positions(extent.ShapeOf(size))
 	isFirst := e.op(Equal, nil, first, places)
 	count := e.trues(isFirst)
 	// Row k of these matrices belongs to the k-th distinct slice.
-	members := e.op(Equal, nil, e.reshape(which, 1, extent), e.reshape(places, extent, 1))
-	firsts := e.op(And, nil, members, e.reshape(isFirst, 1, extent))
+	members := e.op(Equal, nil, e.reshape(which, row), e.reshape(places, column))
+	firsts := e.op(And, nil, members, e.reshape(isFirst, row))
 	flat := attributes{intOf("keepdims", 0)}
 	position := e.op(ReduceMax, flat, e.op(Where, nil, firsts, places, e.scalar(array.Int64, 0)), e.ints(1))
-	size := e.op(ReduceSum, flat, e.cast(array.Int64, members), e.ints(1))
+	multiplicity := e.op(ReduceSum, flat, e.cast(array.Int64, members), e.ints(1))
 	chosen := e.op(Gather, attributes{intOf("axis", axis)}, x, position)
 	return []*Item{
-		tensorItem(e.open(chosen, int(axis), count)), tensorItem(e.open(position, 0, count)),
-		tensorItem(which), tensorItem(e.open(size, 0, count)),
+		tensorItem(e.counted(chosen, axis, count)), tensorItem(e.counted(position, 0, count)),
+		tensorItem(which), tensorItem(e.counted(multiplicity, 0, count)),
 	}
 }
 
@@ -59,11 +55,11 @@ func (e *expansion) rows(x *Value, axis int) *Value {
 		return nil
 	}
 	perm := []int64{int64(axis)}
-	for k := range x.Shape.Fixed() {
+	for k := range x.Shape.Rank() {
 		if k != axis {
 			perm = append(perm, int64(k))
 		}
 	}
-	others := slices.Delete(slices.Clone(x.Shape.Fixed()), axis, axis+1)
-	return e.reshape(e.op(Transpose, attributes{intsOf("perm", perm...)}, x), x.Shape.Fixed()[axis], array.Elements(others))
+	others := extent.Concat(x.Shape.Slice(0, axis), x.Shape.Slice(axis+1, x.Shape.Rank())).Elements()
+	return e.reshape(e.op(Transpose, attributes{intsOf("perm", perm...)}, x), extent.ShapeOf(x.Shape.At(axis), others))
 }

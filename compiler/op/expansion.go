@@ -2,6 +2,7 @@ package op
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -37,6 +38,10 @@ type Builder interface {
 	Add(n Node, in ...*Value) (*Value, error)
 	// Constant creates a value of known elements for the named node.
 	Constant(node string, a *array.Array) *Value
+	// Extents creates a list of extents for the named node: a constant if none is open.
+	Extents(node string, list []extent.Extent) *Value
+	// Counted returns the extent that a computed scalar, from 0 to most, has in each execution.
+	Counted(count *Value, most int64) extent.Extent
 	// Body adds the nodes of a graph attribute, and returns its outputs. Its names include those around the node;
 	// in holds its inputs.
 	Body(g *onnx.Graph, in []*Item) ([]*Item, error)

@@ -87,7 +87,7 @@ func NarrowOf(n *Node) (int64, error) {
 	switch to := n.Int("to", 0); {
 	case n.Op == Cast && onnx.NarrowType(to) != array.Invalid:
 		return to, nil
-	case n.Op == Cast:
+	case n.Op == Cast, n.Op == "EyeLike":
 		return 0, nil
 	case n.Op == "Constant" && n.Attrs["value"] != nil && n.Attrs["value"].Tensor != nil:
 		return n.Attrs["value"].Tensor.Narrow, nil

@@ -5,34 +5,38 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
-// Evaluate computes the result of a node with known operands, and charges its Budget. Infer must have succeeded.
+// Evaluate computes the result of a node with known operands, and charges its Budget. Infer must have succeeded. A
+// result of open shape is computed for the most of its extents; it is nil if its elements depend on the extents.
 func Evaluate(n *Node) (*array.Array, error) {
-	switch n.def.Kind {
-	case Known:
+	if n.result != nil {
 		return n.result, nil
+	}
+	switch n.def.Kind {
 	case Reshaping:
-		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape.Fixed(), Data: n.In[0].Const.Data}, nil
+		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape.Max(), Data: n.In[0].Const.Data}, nil
 	case Permute:
 		return n.Budget.Arrange(n.In[0].Const, n.def.Perm(n)), nil
 	}
-	size, err := array.CheckedBytes(n.Out.DType, n.Out.Shape.Fixed())
+	size, err := array.CheckedBytes(n.Out.DType, n.Out.Shape.Max())
 	if err != nil {
 		return nil, err
 	}
 	if size == 0 {
-		return array.New(n.Out.DType, n.Out.Shape.Fixed()...), nil
+		return array.New(n.Out.DType, n.Out.Shape.Max()...), nil
 	}
 	return evaluateLowered(n)
 }
 
 func evaluateLowered(n *Node) (*array.Array, error) {
 	l := NewLowering(n.Budget)
+	l.whole = true
 	in := make([]Operand, len(n.In))
 	for k, v := range n.In {
-		if v.Present() {
-			in[k] = l.Constant(k, v.Const)
+		if v.Const != nil {
+			in[k] = l.Constant(k, v)
 		}
 	}
 	out, err := n.def.Lower(l, n, in)
@@ -43,11 +47,15 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(w.Inputs) > 0 {
+		return nil, nil
+	}
 	return l.evaluate(w)
 }
 
 // Lower returns the node's tensor expressions. A Permute becomes another order of indices.
-func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func Lower(l *Lowering, n *Node, in []Operand) (out Operand, err error) {
+	defer extent.Catch(&err)
 	if n.def.Kind == Permute {
 		x, perm := l.Readable(in[0]), n.def.Perm(n)
 		return l.Lazy(n.Out, PermuteLayout(x.Layout, perm), func(i []expr.Expr) expr.Expr {
@@ -60,8 +68,7 @@ func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.def.Lower == nil {
 		return Operand{}, fmt.Errorf("it cannot be computed by a kernel")
 	}
-	out, err := n.def.Lower(l, n, in)
-	if err != nil {
+	if out, err = n.def.Lower(l, n, in); err != nil {
 		return Operand{}, err
 	}
 	return l.bounded(out), nil

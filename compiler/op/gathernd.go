@@ -21,8 +21,8 @@ func tupleAxes(n *Node, rank, batch int, index Type) int {
 		n.fail("indices %v have no axis of tuples", index.Shape)
 		return 0
 	}
-	last := index.Shape.Fixed()[index.Shape.Rank()-1]
-	if last < 1 || last > int64(rank-batch) || batch < 0 || batch >= index.Shape.Rank() {
+	last, isConst := index.Shape.At(index.Shape.Rank() - 1).Const()
+	if !isConst || last < 1 || last > int64(rank-batch) || batch < 0 || batch >= index.Shape.Rank() {
 		n.fail("indices %v do not fit a value of rank %d and %d batch axes", index.Shape, rank, batch)
 		return 0
 	}
@@ -40,20 +40,20 @@ func inferGatherND(n *Node) (Type, error) {
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	if !sameShape(x.Shape.Fixed()[:b], index.Shape.Fixed()[:b]) || slices.Contains(x.Shape.Fixed()[b:b+count], 0) {
+	if !x.Shape.Slice(0, b).Equal(index.Shape.Slice(0, b)) || x.Shape.Slice(b, b+count).IsEmpty() {
 		return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
 	}
-	return Type{x.DType, extent.Fixed(slices.Concat(index.Shape.Fixed()[:index.Shape.Rank()-1], x.Shape.Fixed()[b+count:])...)}, nil
+	return Type{x.DType, extent.Concat(index.Shape.Slice(0, index.Shape.Rank()-1), x.Shape.Slice(b+count, x.Shape.Rank()))}, nil
 }
 
-func gatherNDAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	x, index := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
-	batch, outer := int(n.Int("batch_dims", 0)), len(index)-1
-	count := int(index[outer])
+func gatherNDAt(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	x, index := n.In[0].Shape, n.In[1].Shape
+	batch, outer := int(n.Int("batch_dims", 0)), index.Rank()-1
+	count := int(index.Max()[outer])
 	at := slices.Clone(i[:batch])
 	for k := range count {
 		tuple := append(slices.Clone(i[:outer]), expr.I(int64(k)))
-		at = append(at, position(in[1].At(tuple...), x[batch+k]))
+		at = append(at, l.position(in[1].At(tuple...), x.At(batch+k)))
 	}
 	return in[0].At(append(at, i[outer:]...)...)
 }

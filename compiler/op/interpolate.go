@@ -6,76 +6,51 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // sampler is a sampling in a kernel; weights have the computation type.
 type sampler struct {
 	*sampling
-	positions, weights, outside Operand
+	l *Lowering
+	tables[Operand]
 }
 
 func (l *Lowering) sampler(s *sampling, d array.DType) sampler {
-	r := sampler{sampling: s}
-	if _, regular := s.regular(expr.I(0)); !regular {
-		r.positions = l.Made(l.budget.ints(s.index, s.out, s.taps))
+	r := sampler{sampling: s, l: l}
+	if s.tables.index == nil {
+		r.tables = s.expressions(l, d)
+		return r
 	}
-	if s.taps > 1 {
-		w := l.budget.array(d, s.out, s.taps)
-		for k, v := range s.weight {
-			w.SetFloat(int64(k), v)
-		}
-		r.weights = l.Made(w)
+	if !s.places.known {
+		r.index = l.Made(s.tables.index)
 	}
-	if s.beyond != nil {
-		b := l.budget.array(array.Bool, s.out)
-		for k, v := range s.beyond {
-			if v {
-				b.SetInt(int64(k), 1)
-			}
+	if t := s.tables.weight; t != nil {
+		w := l.budget.array(d, t.Shape...)
+		for k := range t.Len() {
+			w.SetFloat(k, t.Float(k))
 		}
-		r.outside = l.Made(b)
+		r.weight = l.Made(w)
+	}
+	if s.tables.beyond != nil {
+		r.beyond = l.Made(s.tables.beyond)
 	}
 	return r
 }
 
-// regular returns the position of the only tap of element o if it is o divided by an integer, or a multiple of o
-// and a constant, as for integral scales.
-func (s *sampling) regular(o expr.Expr) (position expr.Expr, ok bool) {
-	if s.taps != 1 {
-		return nil, false
-	}
-	first, step := s.index[0], int64(0)
-	if s.out > 1 {
-		step = s.index[1] - first
-	}
-	repeat := int64(slices.IndexFunc(s.index, func(p int64) bool { return p != 0 }))
-	multiple, quotient := true, repeat > 0
-	for k, p := range s.index {
-		multiple = multiple && p == first+int64(k)*step
-		quotient = quotient && p == int64(k)/repeat
-	}
-	switch {
-	case multiple:
-		return expr.AddE(expr.MulE(o, expr.I(step)), expr.I(first)), true
-	case quotient:
-		return expr.Bin(expr.FloorDiv, o, expr.I(repeat)), true
-	}
-	return nil, false
-}
-
 // position returns the position of tap t of element o.
 func (s sampler) position(o, t expr.Expr) expr.Expr {
-	if p, ok := s.regular(o); ok {
-		return p
+	if s.places.known {
+		return s.sampling.position(s.l, o)
 	}
-	return s.positions.At(o, t)
+	return s.index.At(o, t)
 }
 
 // fill returns the fill value for positions outside the operand with tf_crop_and_resize.
 func (r *resize) fill(n *Node, samplers []sampler, i []expr.Expr, e expr.Expr) expr.Expr {
 	for _, s := range samplers {
-		if s.beyond != nil {
-			e = expr.Sel(s.outside.At(i[s.axis]), expr.F(n.Out.DType, r.outside), e)
+		if s.kernel.crop {
+			e = expr.Sel(s.beyond.At(i[s.axis]), expr.F(n.Out.DType, r.outside), e)
 		}
 	}
 	return e
@@ -118,7 +93,9 @@ func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	samplers := r.samplers(l, d)
 	corners := int64(1)
 	for _, s := range r.axes {
-		corners *= min(s.taps, maxCorners+1)
+		if corners *= min(s.taps.Max(), maxCorners+1); s.taps.IsOpen() {
+			corners = maxCorners + 1
+		}
 	}
 	at := func(i []expr.Expr) expr.Expr { return expr.To(d, wide(x.At(i...))) }
 	if corners <= maxCorners {
@@ -141,10 +118,10 @@ func weighCorners(samplers []sampler, at func(i []expr.Expr) expr.Expr) func(i [
 		inner := at
 		at = func(i []expr.Expr) expr.Expr {
 			var sum expr.Expr
-			for t := range s.taps {
+			for t := range s.taps.Max() {
 				j := append([]expr.Expr{}, i...)
 				j[s.axis] = s.position(i[s.axis], expr.I(t))
-				e := expr.MulE(inner(j), s.weights.At(i[s.axis], expr.I(t)))
+				e := expr.MulE(inner(j), s.weight.At(i[s.axis], expr.I(t)))
 				if sum == nil {
 					sum = e
 				} else {
@@ -161,16 +138,16 @@ func weighCorners(samplers []sampler, at func(i []expr.Expr) expr.Expr) func(i [
 func (r *resize) weighAxes(l *Lowering, samplers []sampler, x Operand, at func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
 	samplers = slices.Clone(samplers)
 	slices.SortStableFunc(samplers, func(a, b sampler) int {
-		return cmp.Compare(float64(a.out)/float64(a.in), float64(b.out)/float64(b.in))
+		return cmp.Compare(float64(a.out.Max())/float64(a.in.Max()), float64(b.out.Max())/float64(b.in.Max()))
 	})
-	shape := append([]int64{}, x.Shape.Fixed()...)
+	shape := x.Shape
 	for _, s := range samplers {
-		shape[s.axis] = s.out
+		shape = shape.With(s.axis, s.out)
 		inner := at
-		stage := l.Reduce("resize", expr.Sum, shape, x.Layout, []int64{s.taps}, func(i, t []expr.Expr) expr.Expr {
+		stage := l.Reduce("resize", expr.Sum, shape, x.Layout, extent.ShapeOf(s.taps), func(i, t []expr.Expr) expr.Expr {
 			j := append([]expr.Expr{}, i...)
 			j[s.axis] = s.position(i[s.axis], t[0])
-			return expr.MulE(inner(j), s.weights.At(i[s.axis], t[0]))
+			return expr.MulE(inner(j), s.weight.At(i[s.axis], t[0]))
 		})
 		at = func(i []expr.Expr) expr.Expr { return stage.At(i...) }
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 var lrnDefs = []Def{{
@@ -31,12 +32,12 @@ func inferLRN(n *Node) (Type, error) {
 func lowerLRN(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	size := n.Int("size", 1)
-	before, channels := (size-1)/2, x.Shape.Fixed()[1]
-	sum := l.Reduce("squares", expr.Sum, x.Shape.Fixed(), x.Layout, []int64{size}, func(i, r []expr.Expr) expr.Expr {
+	before := (size - 1) / 2
+	sum := l.Reduce("squares", expr.Sum, x.Shape, x.Layout, extent.Fixed(size), func(i, r []expr.Expr) expr.Expr {
 		index := append([]expr.Expr{}, i...)
 		index[1] = expr.SubE(expr.AddE(i[1], r[0]), expr.I(before))
 		term := square(wide(x.At(index...)))
-		return expr.Sel(expr.InRange(index[1], 0, channels), term, like(term, 0))
+		return expr.Sel(l.inRange(index[1], x.Shape.At(1)), term, like(term, 0))
 	})
 	scale, bias, beta := n.Float("alpha", 1e-4)/float64(size), n.Float("bias", 1), n.Float("beta", 0.75)
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -18,7 +19,7 @@ var matmulDefs = []Def{
 	{
 		Name: Gemm, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "dense", ChannelsOut: true, Infer: inferGemm, Lower: lowerGemm,
 		Layout: rowMajorResult, Work: func(n *Node) float64 {
-			return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(gemmDepth(n))
+			return 2 * float64(array.Elements(n.Out.Shape.Max())) * float64(gemmDepth(n).Max())
 		},
 		Traits: Traits{Product: gemmProduct, Tiled: true},
 	},
@@ -27,11 +28,11 @@ var matmulDefs = []Def{
 func rowMajorResult(n *Node, _ [][]int) []int { return RowMajor(n.Out.Shape.Rank()) }
 
 func matmulWork(n *Node) float64 {
-	a := n.In[0].Shape.Fixed()
-	return 2 * float64(array.Elements(n.Out.Shape.Fixed())) * float64(a[len(a)-1])
+	a := n.In[0].Shape.Max()
+	return 2 * float64(array.Elements(n.Out.Shape.Max())) * float64(a[len(a)-1])
 }
 
-func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape.Fixed()) }
+func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape.Max()) }
 
 // inferProduct follows numpy: leading axes broadcast; an operand of rank 1 gets an axis that the result loses again.
 func inferProduct(n *Node, rule typeRule) (Type, error) {
@@ -39,40 +40,40 @@ func inferProduct(n *Node, rule typeRule) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	a, b := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
-	if len(a) == 0 || len(b) == 0 {
+	a, b := n.In[0].Shape, n.In[1].Shape
+	if a.Rank() == 0 || b.Rank() == 0 {
 		return Type{}, fmt.Errorf("operands %v and %v must not be scalars", a, b)
 	}
-	k := b[max(0, len(b)-2)]
-	if a[len(a)-1] != k {
-		return Type{}, fmt.Errorf("operands %v and %v do not fit", a, b)
+	if k, k2 := a.At(a.Rank()-1), b.At(max(0, b.Rank()-2)); k != k2 {
+		return Type{}, fmt.Errorf("operands %v and %v do not fit%s", a, b, unequal(k, k2))
 	}
-	shape, err := Broadcast(leading(a), leading(b))
+	batch, err := Broadcast(leading(a), leading(b))
 	if err != nil {
 		return Type{}, err
 	}
-	if len(a) > 1 {
-		shape = append(shape, a[len(a)-2])
+	shape := slices.Clone(batch.Extents())
+	if a.Rank() > 1 {
+		shape = append(shape, a.At(a.Rank()-2))
 	}
-	if len(b) > 1 {
-		shape = append(shape, b[len(b)-1])
+	if b.Rank() > 1 {
+		shape = append(shape, b.At(b.Rank()-1))
 	}
-	return Type{d, extent.Fixed(shape...)}, nil
+	return Type{d, extent.ShapeOf(shape...)}, nil
 }
 
 // leading returns the batch axes of an operand of a matrix product.
-func leading(shape []int64) []int64 { return shape[:max(0, len(shape)-2)] }
+func leading(shape extent.Shape) extent.Shape { return shape.Slice(0, max(0, shape.Rank()-2)) }
 
 func lowerMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	a, b := l.matrix(in[0]), l.matrix(in[1])
-	batch, err := Broadcast(leading(a.Shape.Fixed()), leading(b.Shape.Fixed()))
+	batch, err := Broadcast(leading(a.Shape), leading(b.Shape))
 	if err != nil {
 		return Operand{}, err
 	}
-	depth := a.Shape.Fixed()[a.Shape.Rank()-1]
+	depth := a.Shape.At(a.Shape.Rank() - 1)
 	rank := n.Out.Shape.Rank()
-	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape.Fixed(), RowMajor(rank), []int64{depth}, func(i, r []expr.Expr) expr.Expr {
-		ai, rest := append([]expr.Expr{}, i[:len(batch)]...), i[len(batch):]
+	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape, RowMajor(rank), extent.ShapeOf(depth), func(i, r []expr.Expr) expr.Expr {
+		ai, rest := append([]expr.Expr{}, i[:batch.Rank()]...), i[batch.Rank():]
 		bi := append(append([]expr.Expr{}, ai...), r[0])
 		if a.Shape.Rank() > 1 {
 			ai, rest = append(ai, rest[0]), rest[1:]
@@ -98,20 +99,20 @@ func factor(n *Node, e expr.Expr) expr.Expr {
 func (l *Lowering) matrix(o Operand) Operand { return l.Arrange(o, o.Layout) }
 
 // matrixAt reads an operand of lower rank than the batch, or with broadcast batch axes.
-func matrixAt(o Operand, batch []int64, i []expr.Expr) expr.Expr {
+func matrixAt(o Operand, batch extent.Shape, i []expr.Expr) expr.Expr {
 	own := append([]expr.Expr{}, i[len(i)-o.Shape.Rank():]...)
-	skip := len(batch) - len(leading(o.Shape.Fixed()))
-	for k, e := range leading(o.Shape.Fixed()) {
-		if e == 1 && batch[skip+k] != 1 {
+	skip := batch.Rank() - leading(o.Shape).Rank()
+	for k, e := range leading(o.Shape).Extents() {
+		if e.Is(1) && !batch.At(skip+k).Is(1) {
 			own[k] = expr.I(0)
 		}
 	}
 	return o.At(own...)
 }
 
-func gemmShape(n *Node) (m, k, k2, cols int64) {
-	a, b := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed()
-	m, k, k2, cols = a[0], a[1], b[0], b[1]
+func gemmShape(n *Node) (m, k, k2, cols extent.Extent) {
+	a, b := n.In[0].Shape, n.In[1].Shape
+	m, k, k2, cols = a.At(0), a.At(1), b.At(0), b.At(1)
 	if n.Int("transA", 0) != 0 {
 		m, k = k, m
 	}
@@ -121,7 +122,7 @@ func gemmShape(n *Node) (m, k, k2, cols int64) {
 	return m, k, k2, cols
 }
 
-func gemmDepth(n *Node) int64 {
+func gemmDepth(n *Node) extent.Extent {
 	_, k, _, _ := gemmShape(n)
 	return k
 }
@@ -136,11 +137,11 @@ func inferGemm(n *Node) (Type, error) {
 	}
 	m, k, k2, cols := gemmShape(n)
 	if k != k2 {
-		return Type{}, fmt.Errorf("operands %v and %v do not fit", n.In[0].Shape, n.In[1].Shape)
+		return Type{}, fmt.Errorf("operands %v and %v do not fit%s", n.In[0].Shape, n.In[1].Shape, unequal(k, k2))
 	}
-	out := Type{d, extent.Fixed(m, cols)}
+	out := Type{d, extent.ShapeOf(m, cols)}
 	if n.Has(2) {
-		if s, err := Broadcast(out.Shape.Fixed(), n.In[2].Shape.Fixed()); err != nil || !sameShape(s, out.Shape.Fixed()) {
+		if s, err := Broadcast(out.Shape, n.In[2].Shape); err != nil || !s.Equal(out.Shape) {
 			return Type{}, fmt.Errorf("bias %v does not fit %v", n.In[2].Shape, out.Shape)
 		}
 	}
@@ -157,7 +158,7 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		b = l.Arrange(b, []int{1, 0})
 	}
 	b = l.matrix(b)
-	acc := l.Reduce("dense", expr.Sum, n.Out.Shape.Fixed(), RowMajor(2), []int64{gemmDepth(n)}, func(i, r []expr.Expr) expr.Expr {
+	acc := l.Reduce("dense", expr.Sum, n.Out.Shape, RowMajor(2), extent.ShapeOf(gemmDepth(n)), func(i, r []expr.Expr) expr.Expr {
 		ai, bi := []expr.Expr{i[0], r[0]}, []expr.Expr{r[0], i[1]}
 		if transA {
 			ai[0], ai[1] = ai[1], ai[0]
@@ -175,7 +176,7 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.Has(2) {
 		c = in[2]
 		if c.Const != nil {
-			c = l.Arrange(c, withoutUnits(c.Shape.Fixed(), c.Layout))
+			c = l.Arrange(c, withoutUnits(c.Shape.Max(), c.Layout))
 		}
 	}
 	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
@@ -184,7 +185,7 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			e = expr.MulE(e, like(e, alpha))
 		}
 		if n.Has(2) && beta != 0 {
-			x := wide(c.Broadcast(n.Out.Shape.Fixed(), i))
+			x := wide(c.Broadcast(n.Out.Shape, i))
 			if beta != 1 {
 				x = expr.MulE(x, like(x, beta))
 			}

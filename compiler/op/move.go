@@ -11,7 +11,7 @@ import (
 
 // moveDef returns an operator that reads each element of its result from one place.
 func moveDef(name string, minIn, maxIn int, infer func(n *Node) (Type, error),
-	at func(n *Node, in []Operand, i []expr.Expr) expr.Expr) Def {
+	at func(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr) Def {
 	return Def{
 		Name: name, Kind: Injective, MinIn: minIn, MaxIn: maxIn, Infer: infer,
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
@@ -23,7 +23,7 @@ func moveDef(name string, minIn, maxIn int, infer func(n *Node) (Type, error),
 					operands[k] = l.Readable(o)
 				}
 			}
-			return l.Lazy(n.Out, LayoutOf(n, layouts), func(i []expr.Expr) expr.Expr { return at(n, operands, i) }), nil
+			return l.Lazy(n.Out, LayoutOf(n, layouts), func(i []expr.Expr) expr.Expr { return at(l, n, operands, i) }), nil
 		},
 	}
 }
@@ -31,13 +31,13 @@ func moveDef(name string, minIn, maxIn int, infer func(n *Node) (Type, error),
 var moveDefs = []Def{
 	moveDef(Concat, 1, -1, inferConcat, concatAt).with(Traits{Concat: concatAxis}),
 	moveDef(Pad, 1, 4, inferPad, padAt),
-	moveDef(Expand, 2, 2, inferExpand, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-		return in[0].Broadcast(n.Out.Shape.Fixed(), i)
+	moveDef(Expand, 2, 2, inferExpand, func(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
+		return in[0].Broadcast(n.Out.Shape, i)
 	}),
-	moveDef("Tile", 2, 2, inferTile, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	moveDef("Tile", 2, 2, inferTile, func(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
 		index := make([]expr.Expr, len(i))
 		for k, e := range i {
-			index[k] = expr.Bin(expr.FloorMod, e, expr.I(n.In[0].Shape.Fixed()[k]))
+			index[k] = expr.Bin(expr.FloorMod, e, l.Extent(n.In[0].Shape.At(k)))
 		}
 		return in[0].At(index...)
 	}),
@@ -45,56 +45,62 @@ var moveDefs = []Def{
 	moveDef("SpaceToDepth", 1, 1, inferSpaceToDepth, spaceToDepthAt),
 }
 
+// unequalBut returns the remedy if shapes are not known to be equal on the axes but one.
+func unequalBut(axis int, a, b extent.Shape) string {
+	for k := range min(a.Rank(), b.Rank()) {
+		if k != axis && a.At(k) != b.At(k) {
+			return unequal(a.At(k), b.At(k))
+		}
+	}
+	return ""
+}
+
 func inferConcat(n *Node) (Type, error) {
 	d, err := sameTypes(n)
 	if err != nil {
 		return Type{}, err
 	}
-	shape := append([]int64{}, n.In[0].Shape.Fixed()...)
-	axis := n.axis(n.Int("axis", 1), len(shape))
+	shape := n.In[0].Shape
+	axis := n.axis(n.Int("axis", 1), shape.Rank())
 	if n.err != nil {
 		return Type{}, n.err
 	}
 	for k, v := range n.In[1:] {
-		if v.Shape.Rank() != len(shape) {
-			return Type{}, fmt.Errorf("input %d is %v where input 0 is %v", k+1, v.Type, n.In[0].Type)
+		if v.Shape.Rank() != shape.Rank() || !v.Shape.With(axis, shape.At(axis)).Equal(shape) {
+			return Type{}, fmt.Errorf("input %d is %v where input 0 is %v%s", k+1, v.Type, n.In[0].Type, unequalBut(axis, shape, v.Shape))
 		}
-		for j := range shape {
-			if j != axis && v.Shape.Fixed()[j] != shape[j] {
-				return Type{}, fmt.Errorf("input %d is %v where input 0 is %v", k+1, v.Type, n.In[0].Type)
-			}
-		}
-		shape[axis] += v.Shape.Fixed()[axis]
+		shape = shape.With(axis, shape.At(axis).Plus(v.Shape.At(axis)))
 	}
-	return Type{d, extent.Fixed(shape...)}, nil
+	return Type{d, shape}, nil
 }
 
 func concatAxis(n *Node) int { return n.axis(n.Int("axis", 1), n.Out.Shape.Rank()) }
 
 // concatAt selects the operand by the position on the axis, in the order of the operands.
-func concatAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+func concatAt(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	axis := concatAxis(n)
 	var e expr.Expr
-	end := n.Out.Shape.Fixed()[axis]
+	end := n.Out.Shape.At(axis)
 	for k := len(in) - 1; k >= 0; k-- {
-		extent := in[k].Shape.Fixed()[axis]
-		if extent == 0 {
+		size := in[k].Shape.At(axis)
+		if size.Is(0) {
 			continue
 		}
 		index := append([]expr.Expr{}, i...)
-		index[axis] = expr.SubE(i[axis], expr.I(end-extent))
+		index[axis] = expr.SubE(i[axis], l.Extent(end.Minus(size)))
 		part := in[k].At(index...)
 		if e == nil {
 			e = part
 		} else {
-			e = expr.Sel(expr.Bin(expr.Lt, i[axis], expr.I(end)), part, e)
+			e = expr.Sel(expr.Bin(expr.Lt, i[axis], l.Extent(end)), part, e)
 		}
-		end -= extent
+		end = end.Minus(size)
 	}
 	return e
 }
 
-// ZeroPads returns the amounts of a Pad that adds zeros; ok is false for others, and if it crops.
+// ZeroPads returns the amounts of a Pad that adds zeros; ok is false for others, if it crops, and if the amounts
+// depend on open extents.
 func ZeroPads(n *Node) (before, after []int64, ok bool) {
 	if !n.Is(Pad) || n.Text("mode", "constant") != "constant" || n.Has(2) && n.In[2].Const == nil {
 		return nil, nil, false
@@ -106,15 +112,18 @@ func ZeroPads(n *Node) (before, after []int64, ok bool) {
 	if value != 0 {
 		return nil, nil, false
 	}
-	before, after = padAmounts(n)
-	return before, after, slices.Min(slices.Concat(before, after)) >= 0
+	b, a := padAmounts(n)
+	if pads := extent.ShapeOf(slices.Concat(b, a)...); pads.IsOpen() || slices.Min(pads.Max()) < 0 {
+		return nil, nil, false
+	}
+	return extent.ShapeOf(b...).Fixed(), extent.ShapeOf(a...).Fixed(), true
 }
 
 // padAmounts returns a Pad's pads before and after each axis; negative ones crop.
-func padAmounts(n *Node) (before, after []int64) {
+func padAmounts(n *Node) (before, after []extent.Extent) {
 	rank := n.In[0].Shape.Rank()
-	before, after = make([]int64, rank), make([]int64, rank)
-	list := n.IntsOr(1, "pads")
+	before, after = make([]extent.Extent, rank), make([]extent.Extent, rank)
+	list := n.ExtentsOr(1, "pads")
 	axes := RowMajor(rank)
 	if n.Has(3) {
 		axes = nil
@@ -128,8 +137,10 @@ func padAmounts(n *Node) (before, after []int64) {
 	}
 	for k, axis := range axes {
 		before[axis], after[axis] = list[k], list[k+len(axes)]
-		if max(list[k], -list[k], list[k+len(axes)], -list[k+len(axes)]) > 1<<40 {
-			n.fail("pads %v are too large", list)
+		for _, p := range []extent.Extent{list[k], list[k+len(axes)]} {
+			if p.Min() < -1<<40 || p.Max() > 1<<40 {
+				n.fail("pads %v are too large", list)
+			}
 		}
 	}
 	return before, after
@@ -144,30 +155,32 @@ func inferPad(n *Node) (Type, error) {
 	if mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap" {
 		return Type{}, fmt.Errorf("mode %q is not supported", mode)
 	}
-	if n.Has(2) && array.Elements(n.In[2].Shape.Fixed()) != 1 {
+	if n.Has(2) && !n.In[2].Shape.Elements().Is(1) {
 		return Type{}, fmt.Errorf("input 2 (value) is %v and no scalar", n.In[2].Type)
 	}
 	if n.Has(2) && n.In[2].DType != n.In[0].DType {
 		return Type{}, fmt.Errorf("input 2 is %v where input 0 is %v", n.In[2].DType, n.In[0].DType)
 	}
 	n.Float("value", 0)
-	shape := append([]int64{}, n.In[0].Shape.Fixed()...)
+	shape := slices.Clone(n.In[0].Shape.Extents())
 	for k, e := range shape {
-		shape[k] = e + before[k] + after[k]
-		_, cropped := uncropped(e, before[k], after[k])
-		if mode == "reflect" && max(before[k], after[k]) >= max(e, 1) || cropped <= 0 && shape[k] > 0 && mode != "constant" {
-			return Type{}, fmt.Errorf("axis %d of extent %d is too short for its pads", k, e)
+		shape[k] = e.Plus(before[k]).Plus(after[k])
+		_, rest := uncropped(e, before[k], after[k])
+		short := mode == "reflect" && !before[k].Most(after[k]).Less(e.Most(extent.Of(1))) || rest.Min() <= 0 && shape[k].Max() > 0 && mode != "constant"
+		if moves := !before[k].Is(0) || !after[k].Is(0); short && (moves || !e.IsOpen()) || shape[k].IsOpen() && shape[k].Min() < 0 {
+			return Type{}, fmt.Errorf("axis %d of extent %v is too short for its pads", k, e)
 		}
 	}
-	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
+	return Type{n.In[0].DType, extent.ShapeOf(shape...)}, nil
 }
 
 // uncropped returns the first index and the number of indices that negative pads leave on an axis.
-func uncropped(extent, before, after int64) (first, rest int64) {
-	return -min(before, 0), extent + min(before, 0) + min(after, 0)
+func uncropped(size, before, after extent.Extent) (first, rest extent.Extent) {
+	none := extent.Of(0)
+	return none.Minus(before.Least(none)), size.Plus(before.Least(none)).Plus(after.Least(none))
 }
 
-func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+func padAt(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	before, after := padAmounts(n)
 	mode := n.Text("mode", "constant")
 	fill := expr.F(n.Out.DType, n.Float("value", 0))
@@ -177,54 +190,61 @@ func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	index := make([]expr.Expr, len(i))
 	var inside expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
 	for k, e := range i {
-		p, extent := expr.SubE(e, expr.I(before[k])), n.In[0].Shape.Fixed()[k]
+		size := n.In[0].Shape.At(k)
+		p := expr.SubE(e, l.Extent(before[k]))
 		index[k] = p
 		switch {
-		case before[k] <= 0 && after[k] <= 0:
+		case before[k].Max() <= 0 && after[k].Max() <= 0:
 		case mode == "constant":
-			inside = expr.Bin(expr.And, inside, expr.InRange(p, 0, extent))
+			within := expr.Bin(expr.And, expr.Bin(expr.Le, expr.I(0), p), expr.Bin(expr.Lt, p, l.Extent(size)))
+			inside = expr.Bin(expr.And, inside, within)
 		case mode == "edge":
-			index[k] = expr.MinE(expr.MaxE(p, expr.I(0)), expr.I(extent-1))
+			index[k] = expr.MinE(expr.MaxE(p, expr.I(0)), l.Extent(size.Minus(extent.Of(1))))
 		case mode == "wrap":
-			first, rest := uncropped(extent, before[k], after[k])
-			index[k] = expr.AddE(expr.Bin(expr.FloorMod, expr.SubE(p, expr.I(first)), expr.I(rest)), expr.I(first))
+			first, rest := uncropped(size, before[k], after[k])
+			index[k] = expr.AddE(expr.Bin(expr.FloorMod, expr.SubE(p, l.Extent(first)), l.Extent(rest)), l.Extent(first))
 		default: // reflect: |p| at the start, mirrored at the last element
 			p = expr.MaxE(p, expr.SubE(expr.I(0), p))
-			index[k] = expr.MinE(p, expr.SubE(expr.I(2*(extent-1)), p))
+			index[k] = expr.MinE(p, expr.SubE(l.Extent(size.Minus(extent.Of(1)).Times(extent.Of(2))), p))
 		}
 	}
 	return expr.Sel(inside, in[0].At(index...), fill)
 }
 
 func inferExpand(n *Node) (Type, error) {
-	target := n.KnownInts(1, "shape")
+	target := n.KnownExtents(1, "shape")
+	for _, e := range target {
+		if e.Min() < 0 && e.IsOpen() {
+			n.fail("shape %v may have a negative extent", target)
+		}
+	}
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	shape, err := Broadcast(n.In[0].Shape.Fixed(), target)
-	return Type{n.In[0].DType, extent.Fixed(shape...)}, err
+	shape, err := Broadcast(n.In[0].Shape, extent.ShapeOf(target...))
+	return Type{n.In[0].DType, shape}, err
 }
 
 func inferTile(n *Node) (Type, error) {
-	repeats := n.KnownInts(1, "repeats")
+	repeats := n.KnownExtents(1, "repeats")
 	if n.err == nil && len(repeats) != n.In[0].Shape.Rank() {
 		n.fail("%d repeats for %v", len(repeats), n.In[0].Type)
 	}
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	shape := append([]int64{}, n.In[0].Shape.Fixed()...)
+	shape := slices.Clone(n.In[0].Shape.Extents())
 	for k, r := range repeats {
-		if r < 0 || r > 1<<32 {
+		if r.Min() < 0 || r.Max() > 1<<32 {
 			return Type{}, fmt.Errorf("repeats %v are negative or too large", repeats)
 		}
-		shape[k] *= r
+		shape[k] = shape[k].Times(r)
 	}
-	return Type{n.In[0].DType, extent.Fixed(shape...)}, nil
+	return Type{n.In[0].DType, extent.ShapeOf(shape...)}, nil
 }
 
-func blockShape(n *Node) (shape []int64, block int64, err error) {
-	shape, block = n.In[0].Shape.Fixed(), n.Int("blocksize", 0)
+func blockShape(n *Node) (shape []extent.Extent, block int64, err error) {
+	shape, block = n.In[0].Shape.Extents(), n.Int("blocksize", 0)
 	if len(shape) != 4 || block < 1 || block > 1<<16 {
 		err = fmt.Errorf("blocksize %d does not fit %v", block, n.In[0].Type)
 	}
@@ -233,21 +253,21 @@ func blockShape(n *Node) (shape []int64, block int64, err error) {
 
 func inferDepthToSpace(n *Node) (Type, error) {
 	s, b, err := blockShape(n)
-	if err == nil && s[1]%(b*b) != 0 {
+	if err == nil && !s[1].Mod(extent.Of(b*b)).Is(0) {
 		err = fmt.Errorf("blocksize %d does not fit %v", b, n.In[0].Type)
 	}
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{n.In[0].DType, extent.Fixed(s[0], s[1]/(b*b), s[2]*b, s[3]*b)}, nil
+	return Type{n.In[0].DType, extent.ShapeOf(s[0], s[1].Over(extent.Of(b*b)), s[2].Times(extent.Of(b)), s[3].Times(extent.Of(b)))}, nil
 }
 
-func depthToSpaceAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	b, channels := n.Int("blocksize", 1), n.Out.Shape.Fixed()[1]
+func depthToSpaceAt(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	b, channels := n.Int("blocksize", 1), l.Extent(n.Out.Shape.At(1))
 	div := func(e expr.Expr) expr.Expr { return expr.Bin(expr.FloorDiv, e, expr.I(b)) }
 	mod := func(e expr.Expr) expr.Expr { return expr.Bin(expr.FloorMod, e, expr.I(b)) }
 	inner := expr.AddE(expr.MulE(mod(i[2]), expr.I(b)), mod(i[3]))
-	c := expr.AddE(expr.MulE(inner, expr.I(channels)), i[1])
+	c := expr.AddE(expr.MulE(inner, channels), i[1])
 	if n.Text("mode", "DCR") == "CRD" {
 		c = expr.AddE(expr.MulE(i[1], expr.I(b*b)), inner)
 	}
@@ -256,19 +276,19 @@ func depthToSpaceAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 
 func inferSpaceToDepth(n *Node) (Type, error) {
 	s, b, err := blockShape(n)
-	if err == nil && (s[2]%b != 0 || s[3]%b != 0) {
+	if err == nil && (!s[2].Mod(extent.Of(b)).Is(0) || !s[3].Mod(extent.Of(b)).Is(0)) {
 		err = fmt.Errorf("blocksize %d does not fit %v", b, n.In[0].Type)
 	}
 	if err != nil {
 		return Type{}, err
 	}
-	return Type{n.In[0].DType, extent.Fixed(s[0], s[1]*b*b, s[2]/b, s[3]/b)}, nil
+	return Type{n.In[0].DType, extent.ShapeOf(s[0], s[1].Times(extent.Of(b*b)), s[2].Over(extent.Of(b)), s[3].Over(extent.Of(b)))}, nil
 }
 
-func spaceToDepthAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	b, channels := n.Int("blocksize", 1), n.In[0].Shape.Fixed()[1]
-	inner := expr.Bin(expr.FloorDiv, i[1], expr.I(channels))
-	c := expr.Bin(expr.FloorMod, i[1], expr.I(channels))
+func spaceToDepthAt(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	b, channels := n.Int("blocksize", 1), l.Extent(n.In[0].Shape.At(1))
+	inner := expr.Bin(expr.FloorDiv, i[1], channels)
+	c := expr.Bin(expr.FloorMod, i[1], channels)
 	h := expr.AddE(expr.MulE(i[2], expr.I(b)), expr.Bin(expr.FloorDiv, inner, expr.I(b)))
 	w := expr.AddE(expr.MulE(i[3], expr.I(b)), expr.Bin(expr.FloorMod, inner, expr.I(b)))
 	return in[0].At(i[0], c, h, w)

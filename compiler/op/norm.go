@@ -2,7 +2,6 @@ package op
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/extent"
@@ -15,7 +14,7 @@ var normDefs = []Def{
 		Infer: inferLayerNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			return lowerNorm(l, n, in, layerNormAxes(n), func(p Operand, i []expr.Expr) expr.Expr {
-				return p.Broadcast(n.Out.Shape.Fixed(), i)
+				return p.Broadcast(n.Out.Shape, i)
 			}), nil
 		},
 	},
@@ -41,37 +40,37 @@ var normDefs = []Def{
 func lowerRMSNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, scale, axes := l.Readable(in[0]), l.Readable(in[1]), layerNormAxes(n)
 	squares := l.reduceAxes("squares", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return square(wide(x.At(i...))) })
-	inverse := l.inverseRoot(n, squares, float64(elementsOver(x.Shape.Fixed(), axes)))
+	inverse := l.inverseRoot(n, squares, elementsOver(x.Shape, axes))
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		e := expr.MulE(wide(x.At(i...)), inverse.At(keptOf(i, axes)...))
-		return expr.To(n.Out.DType, expr.MulE(e, wide(scale.Broadcast(n.Out.Shape.Fixed(), i))))
+		return expr.To(n.Out.DType, expr.MulE(e, wide(scale.Broadcast(n.Out.Shape, i))))
 	}), nil
 }
 
 // inverseRoot returns the stage 1 / sqrt(sum/count + epsilon).
-func (l *Lowering) inverseRoot(n *Node, sum Operand, count float64) Operand {
-	return l.Map("inverse", sum.Shape.Fixed(), sum.Layout, func(i []expr.Expr) expr.Expr {
+func (l *Lowering) inverseRoot(n *Node, sum Operand, elements extent.Extent) Operand {
+	return l.Map("inverse", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)
-		mean := expr.AddE(expr.MulE(e, like(e, 1/count)), like(e, n.Float("epsilon", 1e-5)))
+		mean := expr.AddE(expr.MulE(e, count{l, elements}.inverse(e.DType())), like(e, n.Float("epsilon", 1e-5)))
 		return expr.DivE(like(e, 1), expr.Un(expr.Sqrt, mean))
 	})
 }
 
 func inferBatchNorm(n *Node) (Type, error) {
-	d, x := n.In[0].DType, n.In[0].Shape.Fixed()
+	d, x := n.In[0].DType, n.In[0].Shape
 	if n.Output > 0 || n.Int("training_mode", 0) != 0 {
 		return Type{}, fmt.Errorf("training mode is not supported: export the model for inference")
 	}
-	if len(x) < 2 || !d.IsFloat() {
+	if x.Rank() < 2 || !d.IsFloat() {
 		return Type{}, fmt.Errorf("input %v has no channel axis of floating point type", n.In[0].Type)
 	}
 	for k, p := range n.In[1:] {
-		if !sameShape(p.Shape.Fixed(), x[1:2]) || !p.DType.IsFloat() {
-			return Type{}, fmt.Errorf("input %d is %v, want %d channels", k+1, p.Type, x[1])
+		if !p.Shape.Equal(x.Slice(1, 2)) || !p.DType.IsFloat() {
+			return Type{}, fmt.Errorf("input %d is %v, want %v channels", k+1, p.Type, x.At(1))
 		}
 	}
 	n.Float("epsilon", 1e-5)
-	return Type{d, extent.Fixed(x...)}, nil
+	return Type{d, x}, nil
 }
 
 // lowerBatchNorm computes scale * (x-mean) / sqrt(var+epsilon) + bias. The graph folds it if the statistics are known.
@@ -106,16 +105,16 @@ func inferLayerNorm(n *Node) (Type, error) {
 	axes := layerNormAxes(n)
 	n.Float("epsilon", 1e-5)
 	if n.Output > 0 { // the mean, or the reciprocal deviation
-		shape := slices.Clone(n.In[0].Shape.Fixed())
-		for k := range shape {
+		shape := n.In[0].Shape
+		for k := range axes {
 			if axes[k] {
-				shape[k] = 1
+				shape = shape.With(k, extent.Of(1))
 			}
 		}
-		return Type{wideType(d), extent.Fixed(shape...)}, nil
+		return Type{wideType(d), shape}, nil
 	}
 	for k, p := range n.In[1:] {
-		if s, err := Broadcast(n.In[0].Shape.Fixed(), p.Shape.Fixed()); err != nil || !sameShape(s, n.In[0].Shape.Fixed()) {
+		if s, err := Broadcast(n.In[0].Shape, p.Shape); err != nil || !s.Equal(n.In[0].Shape) {
 			return Type{}, fmt.Errorf("input %d is %v which does not fit %v", k+1, p.Type, n.In[0].Type)
 		}
 	}
@@ -124,17 +123,17 @@ func inferLayerNorm(n *Node) (Type, error) {
 
 func inferInstanceNorm(n *Node) (Type, error) {
 	d, err := floats(n)
-	x := n.In[0].Shape.Fixed()
-	if err != nil || len(x) < 3 {
+	x := n.In[0].Shape
+	if err != nil || x.Rank() < 3 {
 		return Type{}, fmt.Errorf("input %v is not N, C and spatial axes of floating point type", n.In[0].Type)
 	}
 	for k, p := range n.In[1:] {
-		if !sameShape(p.Shape.Fixed(), x[1:2]) {
-			return Type{}, fmt.Errorf("input %d is %v, want %d channels", k+1, p.Type, x[1])
+		if !p.Shape.Equal(x.Slice(1, 2)) {
+			return Type{}, fmt.Errorf("input %d is %v, want %v channels", k+1, p.Type, x.At(1))
 		}
 	}
 	n.Float("epsilon", 1e-5)
-	return Type{d, extent.Fixed(x...)}, nil
+	return Type{d, x}, nil
 }
 
 // lowerNorm normalises over the flagged axes: stages sum, centred, sum of squares, reciprocal deviation; then scale
@@ -142,21 +141,21 @@ func inferInstanceNorm(n *Node) (Type, error) {
 // reciprocal deviation.
 func lowerNorm(l *Lowering, n *Node, in []Operand, axes []bool, param func(p Operand, i []expr.Expr) expr.Expr) Operand {
 	x := l.Readable(in[0])
-	count := float64(elementsOver(x.Shape.Fixed(), axes))
+	elements := elementsOver(x.Shape, axes)
 	sum := l.reduceAxes("sum", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
-	centred := l.Map("centred", x.Shape.Fixed(), x.Layout, func(i []expr.Expr) expr.Expr {
+	centred := l.Map("centred", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr {
 		mean := sum.At(keptOf(i, axes)...)
-		return expr.SubE(wide(x.At(i...)), expr.MulE(mean, like(mean, 1/count)))
+		return expr.SubE(wide(x.At(i...)), expr.MulE(mean, count{l, elements}.inverse(mean.DType())))
 	})
 	squares := l.reduceAxes("squares", expr.Sum, centred, axes, func(i, _ []expr.Expr) expr.Expr {
 		return square(centred.At(i...))
 	})
-	inverse := l.inverseRoot(n, squares, count)
+	inverse := l.inverseRoot(n, squares, elements)
 	switch n.Output {
 	case 1:
 		return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
 			mean := sum.At(keptOf(i, axes)...)
-			return expr.MulE(mean, like(mean, 1/count))
+			return expr.MulE(mean, count{l, elements}.inverse(mean.DType()))
 		})
 	case 2:
 		return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr { return inverse.At(keptOf(i, axes)...) })

@@ -43,8 +43,9 @@ type Value struct {
 	Const *array.Array
 	// From is the source of a dequantised value, while the model is read; nil for others.
 	From *Dequantised
-	// Open describes an extent that depends on data, while the model is read; nil for others.
-	Open *Open
+	// Numbers holds the elements in row-major order if they are known as expressions of open extents, while the model
+	// is read; Const is nil then.
+	Numbers []Number
 	// Narrow is onnx.Tensor.Narrow of the value, while the model is read.
 	Narrow int64
 }
@@ -70,11 +71,15 @@ type Node struct {
 	FloatKernels bool
 	// Out is the type of the result; Infer sets it.
 	Out Type
+	// Numbers holds the elements of the result of a Numbers operator.
+	Numbers []Number
 	// Budget is charged by Infer, Evaluate and Lower; they panic if it is exhausted, for Budget.Catch.
 	Budget *Budget
 
 	def *Def
 	err error
+	// read has a bit for each operand with Numbers that a rule has read.
+	read uint64
 	// result is that of a Known operator, and resize the sampling of a Resize, set by Infer.
 	result *array.Array
 	resize *resize
@@ -118,8 +123,12 @@ type Def struct {
 // Def returns the node's operator; nil before Infer.
 func (n *Node) Def() *Def { return n.def }
 
+// IsKnown reports whether Infer computed the result, from types, attributes and known operands.
+func (n *Node) IsKnown() bool { return n.result != nil }
+
 // Infer sets the node's operator, checks operands and attributes, and sets Out.
-func Infer(n *Node, d *Def) error {
+func Infer(n *Node, d *Def) (err error) {
+	defer extent.Catch(&err)
 	n.def = d
 	if len(n.In) < d.MinIn || d.MaxIn >= 0 && len(n.In) > d.MaxIn {
 		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), d.MinIn, d.MaxIn)
@@ -143,7 +152,7 @@ func Infer(n *Node, d *Def) error {
 	if out.Shape.Rank() > onnx.MaxRank {
 		return fmt.Errorf("the result would have rank %d: up to %d is supported", out.Shape.Rank(), onnx.MaxRank)
 	}
-	if _, err := array.CheckedBytes(out.DType, out.Shape.Fixed()); err != nil {
+	if _, err := array.CheckedBytes(out.DType, out.Shape.Max()); err != nil {
 		return err
 	}
 	n.Out = out
@@ -155,7 +164,7 @@ func Work(n *Node) float64 {
 	if n.def.Work != nil {
 		return n.def.Work(n)
 	}
-	return float64(array.Elements(n.Out.Shape.Fixed()))
+	return float64(array.Elements(n.Out.Shape.Max()))
 }
 
 // LayoutOf returns the natural memory order of the result's axes.

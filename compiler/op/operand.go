@@ -60,35 +60,86 @@ type Arg struct {
 	Layout []int
 	// Made is set for a constant that an operator computed from others: its elements in memory order.
 	Made *array.Array
+	// Symbol is set for the count of an open extent.
+	Symbol *extent.Symbol
+	// Shape is that of an input, in memory order.
+	Shape extent.Shape
 }
 
 // Lowering collects the inputs of the operators of one kernel.
 type Lowering struct {
 	// Args maps each input and constant tensor to the source of its elements.
-	Args  map[*expr.Tensor]Arg
-	bound map[string]*expr.Tensor
-	known map[int]*array.Array
+	Args map[*expr.Tensor]Arg
+	// Extents holds the extents of open axes.
+	Extents map[*expr.Var]extent.Extent
+	counts  map[*extent.Symbol]*expr.Tensor
+	bound   map[string]*expr.Tensor
+	known   map[int]*array.Array
+	// whole is set to compute all elements of stages, up to the most of open extents.
+	whole bool
 	// budget is charged for computation at compile time.
 	budget *Budget
 }
 
 // NewLowering starts a kernel; its constants are charged to the budget.
 func NewLowering(b *Budget) *Lowering {
-	return &Lowering{Args: map[*expr.Tensor]Arg{}, bound: map[string]*expr.Tensor{}, known: map[int]*array.Array{}, budget: b}
+	return &Lowering{
+		Args: map[*expr.Tensor]Arg{}, Extents: map[*expr.Var]extent.Extent{}, counts: map[*extent.Symbol]*expr.Tensor{}, bound: map[string]*expr.Tensor{},
+		known: map[int]*array.Array{}, budget: b,
+	}
+}
+
+// Extent returns an extent as an expression of the counts of an execution.
+func (l *Lowering) Extent(e extent.Extent) expr.Expr {
+	return extent.Fold(e, expr.I, func(s *extent.Symbol) expr.Expr { return l.count(s).At() }, func(op extent.Op, a, b expr.Expr) expr.Expr {
+		return expr.Bin(extentOps[op], a, b)
+	})
+}
+
+var extentOps = [...]expr.BinaryOp{
+	extent.Add: expr.Add, extent.Mul: expr.Mul, extent.FloorDiv: expr.FloorDiv, extent.Min: expr.Min, extent.Max: expr.Max,
+}
+
+// count returns the input that holds the units of a symbol in an execution.
+func (l *Lowering) count(s *extent.Symbol) *expr.Tensor {
+	t := l.counts[s]
+	if t == nil {
+		_, most := s.Units()
+		t = expr.NewCount(s.Name, most)
+		l.counts[s], l.Args[t] = t, Arg{Symbol: s}
+	}
+	return t
+}
+
+// limitAxes sets the limits of a stage's axes.
+func (l *Lowering) limitAxes(t *expr.Tensor, shape extent.Shape, layout []int) {
+	if shape.IsOpen() && !l.whole {
+		l.limit(t.Axes, shape.Permuted(layout))
+	}
+}
+
+// limit sets the limits of the axes that have open extents.
+func (l *Lowering) limit(vars []*expr.Var, shape extent.Shape) {
+	for k, v := range vars {
+		if e := shape.At(k); e.IsOpen() {
+			v.Limit, l.Extents[v] = l.Extent(e), e
+		}
+	}
 }
 
 // Input returns an operand that each execution receives in memory in the given layout.
 func (l *Lowering) Input(id int, name string, t Type, layout []int) Operand {
 	tensor := l.bind(id, layout, func() *expr.Tensor {
-		return expr.NewInput(name, t.DType, Physical(t.Shape.Fixed(), layout)...)
+		return expr.NewInput(name, t.DType, Physical(t.Shape.Max(), layout)...)
 	})
+	l.Args[tensor] = Arg{ID: id, Layout: slices.Clone(layout), Shape: t.Shape.Permuted(layout)}
 	return Operand{Type: t, Layout: layout, Tensor: tensor, id: id}
 }
 
-// Constant returns an operand with known elements.
-func (l *Lowering) Constant(id int, a *array.Array) Operand {
-	l.known[id] = a
-	return Operand{Type: Type{a.DType, extent.Fixed(a.Shape...)}, Layout: RowMajor(len(a.Shape)), Const: a, id: id}
+// Constant returns an operand with known elements. If its shape is open, they are those for the most.
+func (l *Lowering) Constant(id int, v Value) Operand {
+	l.known[id] = v.Const
+	return Operand{Type: Type{v.Const.DType, v.Shape}, Layout: RowMajor(v.Shape.Rank()), Const: v.Const, id: id}
 }
 
 // Made returns a constant that an operator computes from others at compile time.
@@ -157,30 +208,33 @@ func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 		return o
 	}
 	o.Tensor = l.bind(o.id, layout, func() *expr.Tensor {
-		return expr.NewConstant("constant", o.Const.DType, Physical(o.Shape.Fixed(), layout)...)
+		return expr.NewConstant("constant", o.Const.DType, Physical(o.Shape.Max(), layout)...)
 	})
 	o.Layout, o.Const = layout, nil
 	return o
 }
 
 // Map adds a stage that computes each element of a value from its index.
-func (l *Lowering) Map(name string, shape []int64, layout []int, body func(i []expr.Expr) expr.Expr) Operand {
-	t := expr.Compute(name, Physical(shape, layout), func(p []expr.Expr) expr.Expr { return body(logical(p, layout)) })
-	return Operand{Type: Type{t.DType, extent.Fixed(shape...)}, Layout: layout, Tensor: t}
+func (l *Lowering) Map(name string, shape extent.Shape, layout []int, body func(i []expr.Expr) expr.Expr) Operand {
+	t := expr.Compute(name, Physical(shape.Max(), layout), func(p []expr.Expr) expr.Expr { return body(logical(p, layout)) })
+	l.limitAxes(t, shape, layout)
+	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
 }
 
 // Reduce adds a stage that combines terms over reduction axes of the given extents. Without terms, it is the neutral
 // element.
-func (l *Lowering) Reduce(name string, c expr.Combiner, shape []int64, layout []int, extents []int64,
+func (l *Lowering) Reduce(name string, c expr.Combiner, shape extent.Shape, layout []int, over extent.Shape,
 	body func(i, r []expr.Expr) expr.Expr) Operand {
-	if slices.Contains(extents, 0) {
-		d := body(variables(shape), variables(extents)).DType()
+	if over.IsEmpty() {
+		d := body(variables(shape), variables(over)).DType()
 		return l.Map(name, shape, layout, func([]expr.Expr) expr.Expr { return c.Identity(d) })
 	}
-	t := expr.ReduceOver(name, c, Physical(shape, layout), extents, func(p, r []expr.Expr) expr.Expr {
+	t := expr.ReduceOver(name, c, Physical(shape.Max(), layout), over.Max(), func(p, r []expr.Expr) expr.Expr {
 		return body(logical(p, layout), r)
 	})
-	return Operand{Type: Type{t.DType, extent.Fixed(shape...)}, Layout: layout, Tensor: t}
+	l.limitAxes(t, shape, layout)
+	l.limit(t.Reduce, over)
+	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
 }
 
 // Lazy returns a value that is computed wherever it is read.
@@ -196,14 +250,14 @@ func (l *Lowering) Materialise(name string, o Operand) Operand {
 	if o.Tensor != nil {
 		return o
 	}
-	return l.Map(name, o.Shape.Fixed(), o.Layout, func(i []expr.Expr) expr.Expr { return narrowed(o.DType, o.at(i)) })
+	return l.Map(name, o.Shape, o.Layout, func(i []expr.Expr) expr.Expr { return narrowed(o.DType, o.at(i)) })
 }
 
 // variables returns an index of any position in a shape.
-func variables(shape []int64) []expr.Expr {
-	index := make([]expr.Expr, len(shape))
-	for k, extent := range shape {
-		index[k] = &expr.Var{Name: "i", Extent: max(extent, 1)}
+func variables(shape extent.Shape) []expr.Expr {
+	index := make([]expr.Expr, shape.Rank())
+	for k, n := range shape.Max() {
+		index[k] = &expr.Var{Name: "i", Extent: max(n, 1)}
 	}
 	return index
 }
@@ -217,7 +271,7 @@ func (l *Lowering) bounded(o Operand) Operand {
 	if o.Tensor != nil || o.Const != nil {
 		return o
 	}
-	if expr.Size(o.At(variables(o.Shape.Fixed())...)) <= maxLazyNodes {
+	if expr.Size(o.At(variables(o.Shape)...)) <= maxLazyNodes {
 		return o
 	}
 	return l.Materialise("part", o)
@@ -230,7 +284,7 @@ func (l *Lowering) Store(o Operand, d array.DType, layout []int) *expr.Tensor {
 	if o.Tensor != nil && o.Tensor.Role == expr.Computed && o.Tensor.DType == d && slices.Equal(o.Layout, layout) {
 		return o.Tensor
 	}
-	return l.Map("out", o.Shape.Fixed(), layout, func(i []expr.Expr) expr.Expr { return narrowed(d, o.At(i...)) }).Tensor
+	return l.Map("out", o.Shape, layout, func(i []expr.Expr) expr.Expr { return narrowed(d, o.At(i...)) }).Tensor
 }
 
 // narrowed returns an expression in a type. It drops preceding conversions from that type and back.

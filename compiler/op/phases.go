@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // phases computes a transposed convolution without inserting zeros. Outputs whose positions are congruent modulo the
@@ -19,13 +20,13 @@ import (
 //
 //	acc[p,q] = sum over t of x[q + (p+rest) floordiv stride - step*(taps-1) + step*t] * w'[p,t],  rest = pad - shift
 type phases struct {
-	out                      []int64
+	out                      []extent.Extent
 	kernel, stride, dilation []int64
 	groups, inner, channels  int64
 	// For each spatial axis: taps is the number of weights of a phase, step the distance between their inputs,
 	// count the number of phases that have weights, places the number of positions of each.
-	taps, step, count, places []int64
-	shift, rest               []int64
+	taps, step, count   []int64
+	places, shift, rest []extent.Extent
 	// joint is set if the output channels alone would not fill vectors. It is the extent of an axis that combines
 	// phases and channels (element phase*channels + channel), rounded up with zeros. If joint is 0, each phase is
 	// an axis.
@@ -56,18 +57,18 @@ func newPhases(win window, groups int64, w []int64) (*phases, error) {
 
 // addAxis splits one axis. Dilation of strided kernels is materialised as zeros, since the phases would read at
 // different distances.
-func (p *phases) addAxis(k int, pad int64, joint bool) {
+func (p *phases) addAxis(k int, pad extent.Extent, joint bool) {
 	s, reach := p.stride[k], (p.kernel[k]-1)*p.dilation[k]+1
-	taps, step, count, shift := p.kernel[k], p.dilation[k], int64(1), int64(0)
+	taps, step, count, shift := p.kernel[k], p.dilation[k], int64(1), extent.Of(0)
 	if s > 1 {
 		taps, step, count = (reach+s-1)/s, 1, min(s, reach)
 		if joint || count < s { // phase p reads the weights from p on
-			shift = pad - s*expr.FloorDivInt(pad, s)
+			shift = pad.Mod(extent.Of(s))
 		}
 	}
 	p.taps, p.step, p.count = append(p.taps, taps), append(p.step, step), append(p.count, count)
-	p.shift, p.rest = append(p.shift, shift), append(p.rest, pad-shift)
-	p.places = append(p.places, (p.out[k]+shift-1)/s+1)
+	p.shift, p.rest = append(p.shift, shift), append(p.rest, pad.Minus(shift))
+	p.places = append(p.places, p.out[k].Plus(shift).CeilOver(extent.Of(s)))
 }
 
 // tapsShape returns [phases, taps, input channels of a group, output channels], or [taps, input channels, joint].
@@ -83,7 +84,7 @@ func (p *phases) tapsShape() []int64 {
 func (p *phases) order(l *Lowering, w Operand) Operand {
 	w = l.Readable(w).inMemory()
 	shape := p.tapsShape()
-	return l.Map("taps", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
+	return l.Map("taps", extent.Fixed(shape...), RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
 		c, oc := i[len(i)-2], i[len(i)-1]
 		var phase []expr.Expr
 		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
@@ -100,7 +101,7 @@ func (p *phases) order(l *Lowering, w Operand) Operand {
 		}
 		index := []expr.Expr{c, oc}
 		for k := range p.out {
-			r, valid := p.weight(k, phase[k], i[k])
+			r, valid := p.weight(l, k, phase[k], i[k])
 			index = append(index, r)
 			inside = expr.Bin(expr.And, inside, valid)
 		}
@@ -122,12 +123,12 @@ func (p *phases) separate(j expr.Expr) (phase []expr.Expr, channel expr.Expr) {
 
 // weight returns the position in the kernel of tap t of a phase, and the condition that it exists. Taps are in
 // input order, the reverse of the kernel's.
-func (p *phases) weight(k int, phase, t expr.Expr) (r, valid expr.Expr) {
+func (p *phases) weight(l *Lowering, k int, phase, t expr.Expr) (r, valid expr.Expr) {
 	t = expr.SubE(expr.I(p.taps[k]-1), t)
 	if p.stride[k] == 1 {
 		return t, &expr.Int{Value: 1, Type: trueType}
 	}
-	first := expr.Bin(expr.FloorMod, expr.AddE(phase, expr.I(p.rest[k])), expr.I(p.stride[k]))
+	first := expr.Bin(expr.FloorMod, expr.AddE(phase, l.Extent(p.rest[k])), expr.I(p.stride[k]))
 	at := expr.AddE(first, expr.MulE(t, expr.I(p.stride[k])))
 	d, reach := p.dilation[k], (p.kernel[k]-1)*p.dilation[k]+1
 	valid = expr.Bin(expr.Lt, at, expr.I(reach))
@@ -138,51 +139,53 @@ func (p *phases) weight(k int, phase, t expr.Expr) (r, valid expr.Expr) {
 }
 
 // first returns the position in x that the first tap of a phase reads at place 0.
-func (p *phases) first(k int, phase int64) int64 {
-	return expr.FloorDivInt(phase+p.rest[k], p.stride[k]) - p.step[k]*(p.taps[k]-1)
+func (p *phases) first(k int, phase int64) extent.Extent {
+	ahead := extent.Of(phase).Plus(p.rest[k]).Over(extent.Of(p.stride[k]))
+	return ahead.Minus(extent.Of(p.step[k] * (p.taps[k] - 1)))
 }
 
 // reach returns the padding or cropping of x, for padSpatial, to the range that the phases read.
-func (p *phases) reach() (begin, extent []int64) {
+func (p *phases) reach() (begin, sizes []extent.Extent) {
 	for k := range p.out {
 		first, last := p.first(k, 0), p.first(k, p.count[k]-1)
-		begin = append(begin, -first)
-		extent = append(extent, last-first+p.places[k]+p.step[k]*(p.taps[k]-1))
+		begin = append(begin, extent.Of(0).Minus(first))
+		sizes = append(sizes, last.Minus(first).Plus(p.places[k]).Plus(extent.Of(p.step[k]*(p.taps[k]-1))))
 	}
-	return begin, extent
+	return begin, sizes
 }
 
 // ahead returns the input offset of a phase relative to phase 0.
-func (p *phases) ahead(k int, phase expr.Expr) expr.Expr {
+func (p *phases) ahead(l *Lowering, k int, phase expr.Expr) expr.Expr {
 	if p.first(k, 0) == p.first(k, p.count[k]-1) {
 		return expr.I(0)
 	}
 	s := p.stride[k]
-	rest := p.rest[k] - s*expr.FloorDivInt(p.rest[k], s)
-	return expr.Bin(expr.FloorDiv, expr.AddE(phase, expr.I(rest)), expr.I(s))
+	rest := p.rest[k].Mod(extent.Of(s))
+	return expr.Bin(expr.FloorDiv, expr.AddE(phase, l.Extent(rest)), expr.I(s))
 }
 
 // lower computes every phase, and the result from them; w holds ordered taps, all the node's operands.
 func (p *phases) lower(l *Lowering, n *Node, x, w Operand, all []Operand) Operand {
-	begin, extent := p.reach()
-	x = l.padSpatial(x, begin, extent, expr.Zero(x.DType))
-	acc := p.sum(l, n.Out.Shape.Fixed()[0], x, w)
+	begin, sizes := p.reach()
+	x = l.padSpatial(x, begin, sizes, expr.Zero(x.DType))
+	acc := p.sum(l, n.Out.Shape.At(0), x, w)
 	return addBias(l, n, p.interleave(l, n, acc), all, 2)
 }
 
 // sum has the axes N, joint and the places; or N, channels, phases and places. Channels are last in memory.
-func (p *phases) sum(l *Lowering, batch int64, x, w Operand) Operand {
+func (p *phases) sum(l *Lowering, batch extent.Extent, x, w Operand) Operand {
 	rank := len(p.out)
 	depthwise := p.inner == 1 && p.groups > 1 && p.groups == p.channels
 	extents := append([]int64{}, p.taps...)
 	if !depthwise {
 		extents = append(extents, p.inner)
 	}
-	shape := append(append([]int64{batch, p.channels}, p.count...), p.places...)
+	planes := append([]int64{p.channels}, p.count...)
 	if p.joint > 0 {
-		shape = append([]int64{batch, p.joint}, p.places...)
+		planes = []int64{p.joint}
 	}
-	return l.Reduce("phases", expr.Sum, shape, ChannelsLast(len(shape)), extents, func(i, r []expr.Expr) expr.Expr {
+	shape := extent.Concat(extent.ShapeOf(batch), extent.Fixed(planes...), extent.ShapeOf(p.places...))
+	return l.Reduce("phases", expr.Sum, shape, ChannelsLast(shape.Rank()), extent.Fixed(extents...), func(i, r []expr.Expr) expr.Expr {
 		place := i[len(i)-rank:]
 		phase := i[2 : len(i)-rank]
 		c, xc := expr.I(0), i[1]
@@ -193,7 +196,7 @@ func (p *phases) sum(l *Lowering, batch int64, x, w Operand) Operand {
 		for k := range rank {
 			at := expr.AddE(place[k], expr.MulE(r[k], expr.I(p.step[k])))
 			if p.joint == 0 {
-				at = expr.AddE(at, p.ahead(k, phase[k]))
+				at = expr.AddE(at, p.ahead(l, k, phase[k]))
 			}
 			xi = append(xi, at)
 		}
@@ -218,7 +221,7 @@ func (p *phases) interleave(l *Lowering, n *Node, acc Operand) Operand {
 		var phase, place []expr.Expr
 		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
 		for k := range p.out {
-			o := expr.AddE(i[2+k], expr.I(p.shift[k]))
+			o := expr.AddE(i[2+k], l.Extent(p.shift[k]))
 			at := expr.Bin(expr.FloorMod, o, expr.I(p.stride[k]))
 			if p.count[k] < p.stride[k] {
 				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, at, expr.I(p.count[k])))

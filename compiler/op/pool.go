@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -27,14 +28,15 @@ func poolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, erro
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: label,
 		Infer: inferPool, Lower: lower, Layout: channelsLastResult,
 		Work: func(n *Node) float64 {
-			return float64(array.Elements(n.Out.Shape.Fixed())) * float64(array.Elements(n.Ints("kernel_shape", nil)))
+			return float64(array.Elements(n.Out.Shape.Max())) * float64(array.Elements(n.Ints("kernel_shape", nil)))
 		},
 		Detail: func(n *Node) string { return windowDetail(poolWindow(n)) },
 	}
 }
 
 func poolWindow(n *Node) (window, error) {
-	return newWindow(n, n.In[0].Shape.Fixed()[2:], n.Ints("kernel_shape", nil))
+	x := n.In[0].Shape
+	return newWindow(n, x.Slice(2, x.Rank()), n.Ints("kernel_shape", nil))
 }
 
 func inferPool(n *Node) (Type, error) {
@@ -42,8 +44,8 @@ func inferPool(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	x := n.In[0].Shape.Fixed()
-	if len(x) < 3 {
+	x := n.In[0].Shape
+	if x.Rank() < 3 {
 		return Type{}, fmt.Errorf("input %v has no spatial axes", x)
 	}
 	win, err := poolWindow(n)
@@ -54,13 +56,13 @@ func inferPool(n *Node) (Type, error) {
 	if n.Output > 0 {
 		d = array.Int64
 	}
-	return Type{d, extent.Fixed(append([]int64{x[0], x[1]}, win.out...)...)}, nil
+	return Type{d, win.windows(x.At(0), x.At(1))}, nil
 }
 
 // slide combines a term of each element in each window of the padded x.
 func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Combiner, term termFn) Operand {
 	rank := x.Shape.Rank()
-	return l.Reduce(name, c, n.Out.Shape.Fixed(), ChannelsLast(rank), win.kernel, func(i, r []expr.Expr) expr.Expr {
+	return l.Reduce(name, c, n.Out.Shape, ChannelsLast(rank), extent.Fixed(win.kernel...), func(i, r []expr.Expr) expr.Expr {
 		xi := append([]expr.Expr{}, i...)
 		for k := range win.in {
 			xi[2+k] = win.at(k, i[2+k], r[k])
@@ -100,7 +102,7 @@ func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
 		count := expr.I(1)
 		for k := range win.in {
-			count = expr.MulE(count, win.count(k, i[2+k], includePad))
+			count = expr.MulE(count, win.count(l, k, i[2+k], includePad))
 		}
 		e := sum.At(i...)
 		if c, ok := count.(*expr.Int); ok {
@@ -112,19 +114,19 @@ func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 // count returns the number of kernel elements of output o that count along axis k: those inside the operand, or
 // inside its padding too.
-func (w *window) count(k int, o expr.Expr, includePad bool) expr.Expr {
+func (w *window) count(l *Lowering, k int, o expr.Expr, includePad bool) expr.Expr {
 	before, limit := w.padBegin[k], w.in[k]
 	if includePad {
-		before, limit = 0, w.padBegin[k]+w.in[k]+w.padEnd[k]
+		before, limit = extent.Of(0), w.padBegin[k].Plus(w.in[k]).Plus(w.padEnd[k])
 	}
 	d := w.dilation[k]
-	start := expr.SubE(expr.MulE(o, expr.I(w.stride[k])), expr.I(before))
+	start := expr.SubE(expr.MulE(o, expr.I(w.stride[k])), l.Extent(before))
 	last, first := expr.I(w.kernel[k]), expr.I(0)
-	if (w.out[k]-1)*w.stride[k]-before+w.reach(k) > limit {
-		beyond := expr.Bin(expr.FloorDiv, expr.SubE(expr.I(limit-1), start), expr.I(d))
+	if !w.extent(k).Minus(before).AtMost(limit) {
+		beyond := expr.Bin(expr.FloorDiv, expr.SubE(l.Extent(limit.Minus(extent.Of(1))), start), expr.I(d))
 		last = expr.MinE(last, expr.AddE(beyond, expr.I(1)))
 	}
-	if before > 0 {
+	if before.Max() > 0 {
 		first = expr.MaxE(first, expr.Bin(expr.FloorDiv, expr.SubE(expr.I(d-1), start), expr.I(d)))
 	}
 	return expr.SubE(last, first)
@@ -145,22 +147,19 @@ func globalPoolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand
 
 // inferImage returns a type with one element per image.
 func inferImage(n *Node) (Type, error) {
-	x := n.In[0].Shape.Fixed()
-	if len(x) < 3 {
+	x := n.In[0].Shape
+	if x.Rank() < 3 {
 		return Type{}, fmt.Errorf("input %v is not N, C and spatial axes", n.In[0].Type)
 	}
-	out := append([]int64{}, x[:2]...)
-	for range x[2:] {
-		out = append(out, 1)
-	}
-	return Type{n.In[0].DType, extent.Fixed(out...)}, nil
+	ones := slices.Repeat([]int64{1}, x.Rank()-2)
+	return Type{n.In[0].DType, extent.Concat(x.Slice(0, 2), extent.Fixed(ones...))}, nil
 }
 
-func firstOperandWork(n *Node) float64 { return float64(array.Elements(n.In[0].Shape.Fixed())) }
+func firstOperandWork(n *Node) float64 { return float64(array.Elements(n.In[0].Shape.Max())) }
 
 // overImage combines a term of each element in each image.
 func overImage(l *Lowering, n *Node, x Operand, name string, c expr.Combiner, term termFn) Operand {
-	return l.Reduce(name, c, n.Out.Shape.Fixed(), ChannelsLast(x.Shape.Rank()), x.Shape.Fixed()[2:], func(i, r []expr.Expr) expr.Expr {
+	return l.Reduce(name, c, n.Out.Shape, ChannelsLast(x.Shape.Rank()), x.Shape.Slice(2, x.Shape.Rank()), func(i, r []expr.Expr) expr.Expr {
 		return term(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...))
 	})
 }
@@ -171,9 +170,9 @@ func lowerGlobalMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 func lowerGlobalAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	sum := overImage(l, n, l.Readable(in[0]), "globalpool", expr.Sum, wide)
-	scale := 1 / float64(array.Elements(in[0].Shape.Fixed()[2:]))
+	elements := in[0].Shape.Slice(2, in[0].Shape.Rank()).Elements()
 	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)
-		return expr.To(n.Out.DType, expr.MulE(e, expr.F(e.DType(), scale)))
+		return expr.To(n.Out.DType, expr.MulE(e, count{l, elements}.inverse(e.DType())))
 	}), nil
 }

@@ -5,7 +5,7 @@ import "slices"
 // convProduct describes a Conv: the weights are [output channels, input channels of a group, window].
 func convProduct(n *Node) Product {
 	whole := n.Int("group", 1) == 1
-	return Product{Axis: 1, WeightAxis: 0, Mergeable: whole, Scalable: true, Pointwise: whole && areOnes(n.In[1].Shape.Fixed()[2:])}
+	return Product{Axis: 1, WeightAxis: 0, Mergeable: whole, Scalable: true, Pointwise: whole && areOnes(n.In[1].Shape.Max()[2:])}
 }
 
 // convTransposeProduct describes a ConvTranspose: the weights are [input channels, output channels of a group,
@@ -21,9 +21,9 @@ func gemmProduct(n *Node) Product {
 		p.WeightAxis = 0
 	}
 	if n.Has(2) {
-		bias := n.In[2].Shape.Fixed()
-		p.Mergeable = len(bias) < 2 || len(bias) == 2 && bias[0] == 1
-		p.Scalable = plain && len(bias) == 1
+		bias := n.In[2].Shape
+		p.Mergeable = bias.Rank() < 2 || bias.Rank() == 2 && bias.At(0).Is(1)
+		p.Scalable = plain && bias.Rank() == 1
 	}
 	return p
 }

@@ -168,7 +168,7 @@ func dequantize(n *Node, x []expr.Expr) expr.Expr {
 }
 
 func inferIntegerConv(n *Node) (Type, error) {
-	if n.Has(2) && (n.In[2].DType != n.In[0].DType || array.Elements(n.In[2].Shape.Fixed()) != 1) {
+	if n.Has(2) && (n.In[2].DType != n.In[0].DType || !n.In[2].Shape.Elements().Is(1)) {
 		return Type{}, fmt.Errorf("the value of padding %v is not a scalar %v", n.In[2].Type, n.In[0].DType)
 	}
 	d, err := integers(n)

@@ -53,15 +53,17 @@ type step struct {
 	gates int64
 	minIn int
 	// shapes returns the shapes of operands 1 and 2, given those of operand 0 and the result.
-	shapes func(z, out []int64) [2][]int64
+	shapes func(z, out extent.Shape) [2]extent.Shape
 	f      func(n *Node, g gates) expr.Expr
 }
 
-func stateShapes(_, out []int64) [2][]int64 { return [2][]int64{out, out} }
+func stateShapes(_, out extent.Shape) [2]extent.Shape { return [2]extent.Shape{out, out} }
 
-func linearShapes(z, out []int64) [2][]int64 { return [2][]int64{z, out} }
+func linearShapes(z, out extent.Shape) [2]extent.Shape { return [2]extent.Shape{z, out} }
 
-func peepholeShapes(_, out []int64) [2][]int64 { return [2][]int64{out, {3 * out[1]}} }
+func peepholeShapes(_, out extent.Shape) [2]extent.Shape {
+	return [2]extent.Shape{out, extent.Fixed(3 * out.Max()[1])}
+}
 
 func (s step) def() Def {
 	return Def{
@@ -74,7 +76,7 @@ func (s step) def() Def {
 				}
 			}
 			return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
-				return expr.To(n.Out.DType, s.f(n, gates{n, operands, n.Out.Shape.Fixed()[1], i}))
+				return expr.To(n.Out.DType, s.f(n, gates{n, operands, n.Out.Shape.Max()[1], i}))
 			}), nil
 		},
 	}
@@ -85,23 +87,23 @@ func (s step) infer(n *Node) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	z := n.In[0].Shape.Fixed()
-	if len(z) != 2 || z[1]%s.gates != 0 {
+	z := n.In[0].Shape
+	if z.Rank() != 2 || z.At(1).IsOpen() || z.Max()[1]%s.gates != 0 {
 		return Type{}, fmt.Errorf("%v are not %d gates side by side", n.In[0].Type, s.gates)
 	}
-	out := Type{d, extent.Fixed(z[0], z[1]/s.gates)}
+	out := Type{d, extent.ShapeOf(z.At(0), extent.Of(z.Max()[1]/s.gates))}
 	probes := make([]Operand, len(n.In))
 	for k, v := range n.In {
 		if !n.Has(k) {
 			continue
 		}
-		if want := s.shapes(z, out.Shape.Fixed()); k > 0 && !sameShape(v.Shape.Fixed(), want[k-1]) {
+		if want := s.shapes(z, out.Shape); k > 0 && !v.Shape.Equal(want[k-1]) {
 			return Type{}, fmt.Errorf("input %d is %v, want %v", k, v.Type, want[k-1])
 		}
 		probes[k] = Operand{Type: v.Type, at: func([]expr.Expr) expr.Expr { return expr.Zero(d) }}
 	}
 	// Reading the attributes here reports invalid ones.
-	s.f(n, gates{n, probes, out.Shape.Fixed()[1], []expr.Expr{expr.I(0), expr.I(0)}})
+	s.f(n, gates{n, probes, out.Shape.Max()[1], []expr.Expr{expr.I(0), expr.I(0)}})
 	return out, nil
 }
 

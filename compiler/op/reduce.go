@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 type (
-	termFn  func(x expr.Expr) expr.Expr
-	afterFn func(acc expr.Expr, count int64) expr.Expr
+	termFn func(x expr.Expr) expr.Expr
+	// afterFn completes a reduction of count elements.
+	afterFn func(acc expr.Expr, count count) expr.Expr
 )
 
 var reduceDefs = []Def{
@@ -18,16 +20,16 @@ var reduceDefs = []Def{
 	reduceDef("ReduceProd", expr.Prod, same, unscaled),
 	reduceDef(ReduceMax, expr.Maximum, same, unscaled),
 	reduceDef(ReduceMin, expr.Minimum, same, unscaled),
-	reduceDef(ReduceMean, expr.Sum, same, func(acc expr.Expr, count int64) expr.Expr {
+	reduceDef(ReduceMean, expr.Sum, same, func(acc expr.Expr, count count) expr.Expr {
 		if !acc.DType().IsFloat() {
-			return expr.DivE(acc, like(acc, float64(count)))
+			return expr.DivE(acc, count.as(acc.DType()))
 		}
-		return expr.MulE(acc, like(acc, 1/float64(count)))
+		return expr.MulE(acc, count.inverse(acc.DType()))
 	}),
 	reduceDef("ReduceSumSquare", expr.Sum, square, unscaled),
 	reduceDef(ReduceL1, expr.Sum, func(x expr.Expr) expr.Expr { return expr.Un(expr.Abs, x) }, unscaled),
-	reduceDef(ReduceL2, expr.Sum, square, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Sqrt, acc) }),
-	reduceDef("ReduceLogSum", expr.Sum, same, func(acc expr.Expr, _ int64) expr.Expr { return expr.Un(expr.Log, acc) }),
+	reduceDef(ReduceL2, expr.Sum, square, func(acc expr.Expr, _ count) expr.Expr { return expr.Un(expr.Sqrt, acc) }),
+	reduceDef("ReduceLogSum", expr.Sum, same, func(acc expr.Expr, _ count) expr.Expr { return expr.Un(expr.Log, acc) }),
 	{
 		Name: "ReduceLogSumExp", Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reducelogsumexp",
 		Infer: inferReduce, Lower: lowerLogSumExp, Layout: reduceLayout, Work: firstOperandWork,
@@ -36,7 +38,7 @@ var reduceDefs = []Def{
 
 func same(x expr.Expr) expr.Expr { return x }
 
-func unscaled(acc expr.Expr, _ int64) expr.Expr { return acc }
+func unscaled(acc expr.Expr, _ count) expr.Expr { return acc }
 
 func square(x expr.Expr) expr.Expr { return expr.MulE(x, x) }
 
@@ -48,7 +50,7 @@ func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 			data := l.Readable(in[0])
 			reduced := reducedAxes(n)
 			acc := l.reduceAxes("reduce", c, data, reduced, func(i, _ []expr.Expr) expr.Expr { return term(wide(data.At(i...))) })
-			count := elementsOver(data.Shape.Fixed(), reduced)
+			count := count{l, elementsOver(data.Shape, reduced)}
 			return keepReduced(l, n, acc, reduced, func(e expr.Expr) expr.Expr { return after(e, count) }), nil
 		},
 		Detail: func(n *Node) string { return fmt.Sprintf("%s axes %v", n.Op[len("Reduce"):], axisList(reducedAxes(n))) },
@@ -75,15 +77,37 @@ func axisList(set []bool) []int {
 	return list
 }
 
+// count is a number of elements in the expressions of a kernel.
+type count struct {
+	l  *Lowering
+	of extent.Extent
+}
+
+// as returns the count as a number of a type.
+func (c count) as(d array.DType) expr.Expr {
+	if n, ok := c.of.Const(); ok {
+		return expr.F(d, float64(n))
+	}
+	return expr.To(d, c.l.Extent(c.of))
+}
+
+// inverse returns 1 / count as a floating-point number.
+func (c count) inverse(d array.DType) expr.Expr {
+	if n, ok := c.of.Const(); ok {
+		return expr.F(d, 1/float64(n))
+	}
+	return expr.DivE(expr.F(d, 1), c.as(d))
+}
+
 // elementsOver returns the number of elements over the flagged axes.
-func elementsOver(shape []int64, axes []bool) int64 {
-	count := int64(1)
-	for k, e := range shape {
+func elementsOver(shape extent.Shape, axes []bool) extent.Extent {
+	n := extent.Of(1)
+	for k, e := range shape.Extents() {
 		if axes[k] {
-			count *= e
+			n = n.Times(e)
 		}
 	}
-	return count
+	return n
 }
 
 func inferReduce(n *Node) (Type, error) {
@@ -93,16 +117,16 @@ func inferReduce(n *Node) (Type, error) {
 		return Type{}, n.err
 	}
 	keep := n.Int("keepdims", 1) != 0
-	out := []int64{}
-	for k, e := range n.In[0].Shape.Fixed() {
+	out := []extent.Extent{}
+	for k, e := range n.In[0].Shape.Extents() {
 		switch {
 		case !set[k]:
 			out = append(out, e)
 		case keep:
-			out = append(out, 1)
+			out = append(out, extent.Of(1))
 		}
 	}
-	return Type{d, extent.Fixed(out...)}, nil
+	return Type{d, extent.ShapeOf(out...)}, nil
 }
 
 func reduceLayout(n *Node, in [][]int) []int {
@@ -116,13 +140,13 @@ func reduceLayout(n *Node, in [][]int) []int {
 // Without flagged axes it is the term itself.
 func (l *Lowering) reduceAxes(name string, c expr.Combiner, x Operand, reduced []bool,
 	term func(i, kept []expr.Expr) expr.Expr) Operand {
-	var shape, extents []int64
+	var shape, over []extent.Extent
 	for _, axis := range x.Layout { // reduction axes in the order of memory
 		if reduced[axis] {
-			extents = append(extents, x.Shape.Fixed()[axis])
+			over = append(over, x.Shape.At(axis))
 		}
 	}
-	for k, e := range x.Shape.Fixed() {
+	for k, e := range x.Shape.Extents() {
 		if !reduced[k] {
 			shape = append(shape, e)
 		}
@@ -143,10 +167,10 @@ func (l *Lowering) reduceAxes(name string, c expr.Combiner, x Operand, reduced [
 		}
 		return index
 	}
-	if len(extents) == 0 {
-		return l.Map(name, shape, layout, func(i []expr.Expr) expr.Expr { return term(full(i, nil), i) })
+	if len(over) == 0 {
+		return l.Map(name, extent.ShapeOf(shape...), layout, func(i []expr.Expr) expr.Expr { return term(full(i, nil), i) })
 	}
-	return l.Reduce(name, c, shape, layout, extents, func(i, r []expr.Expr) expr.Expr { return term(full(i, r), i) })
+	return l.Reduce(name, c, extent.ShapeOf(shape...), layout, extent.ShapeOf(over...), func(i, r []expr.Expr) expr.Expr { return term(full(i, r), i) })
 }
 
 // keptOf returns the index expressions of the axes that are not reduced.
@@ -186,7 +210,7 @@ func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	sum := l.reduceAxes("sum", expr.Sum, x, reduced, func(i, kept []expr.Expr) expr.Expr {
 		return expr.Un(expr.Exp, expr.SubE(wide(x.At(i...)), shift(kept)))
 	})
-	acc := l.Map("logsumexp", sum.Shape.Fixed(), sum.Layout, func(i []expr.Expr) expr.Expr {
+	acc := l.Map("logsumexp", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
 		return expr.AddE(expr.Un(expr.Log, sum.At(i...)), shift(i))
 	})
 	return keepReduced(l, n, acc, reduced, same), nil

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
@@ -16,7 +17,7 @@ var resizeDefs = []Def{
 // resize describes how a node samples its operand: one sampling for each axis that changes.
 type resize struct {
 	mode  string
-	shape []int64
+	shape extent.Shape
 	axes  []*sampling
 	// outside is the fill value for positions of tf_crop_and_resize beyond the operand.
 	outside float64
@@ -36,7 +37,7 @@ func inferResize(n *Node) (Type, error) {
 		moves.Kind = Injective
 		n.def = &moves
 	}
-	return Type{n.In[0].DType, extent.Fixed(r.shape...)}, nil
+	return Type{n.In[0].DType, r.shape}, nil
 }
 
 func newResize(n *Node) (*resize, error) {
@@ -48,24 +49,24 @@ func newResize(n *Node) (*resize, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &resize{mode: mode, outside: n.Float("extrapolation_value", 0), shape: append([]int64{}, n.In[0].Shape.Fixed()...)}
+	r := &resize{mode: mode, outside: n.Float("extrapolation_value", 0), shape: n.In[0].Shape}
 	k, err := newKernel(n, mode)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range extents {
-		r.shape[e.axis] = e.out
-		if e.out > maxSamples {
-			return nil, fmt.Errorf("the result would have extent %d on axis %d", e.out, e.axis)
+		r.shape = r.shape.With(e.axis, e.out)
+		if e.out.Max() > maxSamples {
+			return nil, fmt.Errorf("the result would have extent %v on axis %d", e.out, e.axis)
 		}
-		if e.out == 0 {
+		if e.out.Max() == 0 {
 			continue
 		}
 		s, err := k.sample(n.Budget, e)
 		if err != nil {
 			return nil, err
 		}
-		if !s.identity() {
+		if s != nil {
 			r.axes = append(r.axes, s)
 		}
 	}
@@ -89,17 +90,69 @@ func resizeMode(n *Node) (string, error) {
 // resizedAxis is one axis with its scale and the sampled part, relative to its length.
 type resizedAxis struct {
 	axis       int
-	in, out    int64
-	scale      float64
+	in, out    extent.Extent
+	scale      scale
 	start, end float64
+}
+
+// scale is a factor, or, if that is zero, a ratio that depends on open extents.
+type scale struct {
+	factor   float64
+	of, over extent.Extent
+}
+
+// ratio returns the scale from one extent to another.
+func ratio(out, in extent.Extent) scale {
+	n, isConst := out.Const()
+	m, areConst := in.Const()
+	if isConst && areConst {
+		return scale{factor: float64(n) / float64(m)}
+	}
+	if out == in {
+		return scale{factor: 1}
+	}
+	if q, ok := out.Over(in).Const(); ok && in.Times(extent.Of(q)) == out {
+		return scale{factor: float64(q)}
+	}
+	if q, ok := in.Over(out).Const(); ok && out.Times(extent.Of(q)) == in {
+		return scale{factor: 1 / float64(q)}
+	}
+	return scale{of: out, over: in}
+}
+
+func (s scale) fixed() bool { return s.factor != 0 }
+
+// as returns the scale as f64.
+func (s scale) as(l *Lowering) expr.Expr {
+	const d = array.Float64
+	if s.fixed() {
+		return expr.F(d, s.factor)
+	}
+	return expr.DivE(count{l, s.of}.as(d), count{l, s.over}.as(d))
+}
+
+// times returns the scaled extent, rounded down; ok is false if the scale has too many digits for that.
+func (s scale) times(e extent.Extent) (scaled extent.Extent, ok bool) {
+	if !s.fixed() {
+		return e.Times(s.of).Over(s.over), true
+	}
+	if n, ok := e.Const(); ok {
+		return extent.Of(int64(math.Floor(float64(n) * s.factor))), true
+	}
+	over := int64(1)
+	for s.factor*float64(over) != math.Floor(s.factor*float64(over)) && over < 1<<48 {
+		over *= 2
+	}
+	of := s.factor * float64(over)
+	return e.Times(extent.Of(int64(of))).Over(extent.Of(over)), of == math.Floor(of) && of*float64(e.Max()) < 1<<62
 }
 
 // resizeExtents reads scales or sizes, in the form of the operator's version.
 func resizeExtents(n *Node) ([]resizedAxis, error) {
-	shape := n.In[0].Shape.Fixed()
+	shape := n.In[0].Shape.Extents()
 	axes := make([]resizedAxis, len(shape))
 	for k, e := range shape {
-		axes[k] = resizedAxis{axis: k, in: e, scale: 1, end: 1}
+		axes[k] = resizedAxis{axis: k, in: e, scale: scale{factor: 1}, end: 1}
 	}
 	if list := n.Ints("axes", nil); list != nil {
 		n.axes(list, len(shape))
@@ -119,64 +172,98 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 	if err := readRegion(n, roi, axes); err != nil {
 		return nil, err
 	}
-	if sizes > 0 && n.Has(sizes) && array.Elements(n.In[sizes].Shape.Fixed()) > 0 {
+	if sizes > 0 && n.Has(sizes) && !n.In[sizes].Shape.IsEmpty() {
 		return axes, readSizes(n, sizes, axes)
 	}
 	return axes, readScales(n, scales, axes)
 }
 
 func readScales(n *Node, k int, axes []resizedAxis) error {
-	var scales []float64
-	if a := n.Attrs["scales"]; n.Op == Upsample && a != nil {
-		for _, v := range a.Floats {
-			scales = append(scales, float64(v))
-		}
-	} else {
-		var err error
-		if scales, err = n.knownFloats(k, "scales"); err != nil {
-			return err
-		}
+	scales, err := knownScales(n, k)
+	if err != nil {
+		return err
 	}
 	if len(scales) != len(axes) {
 		return fmt.Errorf("%d scales for %d axes", len(scales), len(axes))
 	}
 	for k := range axes {
 		a := &axes[k]
-		if !(scales[k] > 0 && scales[k] <= maxSamples) {
-			return fmt.Errorf("scale %g is out of range", scales[k])
-		}
 		a.scale = scales[k]
-		a.out = int64(math.Floor(float64(a.in) * a.scale))
-		if n.Text("coordinate_transformation_mode", "") == "tf_crop_and_resize" {
-			a.out = int64(math.Floor(float64(a.in) * (a.end - a.start) * a.scale))
+		part := a.scale
+		if n.Text("coordinate_transformation_mode", "") == "tf_crop_and_resize" && a.end-a.start != 1 {
+			if size, ok := a.in.Const(); ok && part.fixed() {
+				a.out = extent.Of(int64(math.Floor(float64(size) * (a.end - a.start) * part.factor)))
+				if a.out.Max() < 0 {
+					return fmt.Errorf("the result would have extent %v on axis %d", a.out, a.axis)
+				}
+				continue
+			}
+			return fmt.Errorf("a scaled part of axis %d, whose extent or scale is open, is not supported: fix it by --shape", a.axis)
 		}
-		if a.out < 0 {
-			return fmt.Errorf("the result would have extent %d on axis %d", a.out, a.axis)
+		var ok bool
+		if a.out, ok = part.times(a.in); !ok {
+			return fmt.Errorf("scale %g of axis %d is not a short binary fraction, which is not supported for the open extent %v: fix it by --shape", part.factor, a.axis, a.in)
 		}
 	}
 	return nil
 }
 
+// knownScales returns operand k, or the attribute of an older version.
+func knownScales(n *Node, k int) (scales []scale, err error) {
+	if n.Has(k) && n.In[k].Numbers != nil {
+		for _, x := range n.In[k].Numbers {
+			if x.Of.Min() < 1 || x.Of.Max() > maxSamples*x.Over {
+				return nil, fmt.Errorf("scale %v/%d is out of range", x.Of, x.Over)
+			}
+			if c, ok := x.Of.Const(); ok {
+				scales = append(scales, scale{factor: float64(c) / float64(x.Over)})
+			} else {
+				scales = append(scales, scale{of: x.Of, over: extent.Of(x.Over)})
+			}
+		}
+		return scales, nil
+	}
+	var factors []float64
+	if a := n.Attrs["scales"]; n.Op == Upsample && a != nil {
+		for _, v := range a.Floats {
+			factors = append(factors, float64(v))
+		}
+	} else if factors, err = n.knownFloats(k, "scales"); err != nil {
+		return nil, err
+	}
+	for _, f := range factors {
+		if !(f > 0 && f <= maxSamples) {
+			return nil, fmt.Errorf("scale %g is out of range", f)
+		}
+		scales = append(scales, scale{factor: f})
+	}
+	return scales, nil
+}
+
 // readSizes applies the policy for the aspect ratio, if any: the smallest or largest scale for all axes.
 func readSizes(n *Node, k int, axes []resizedAxis) error {
-	sizes := n.KnownInts(k, "sizes")
+	sizes := n.KnownExtents(k, "sizes")
 	if n.err != nil {
 		return n.err
 	}
 	if len(sizes) != len(axes) {
 		return fmt.Errorf("%d sizes for %d axes", len(sizes), len(axes))
 	}
-	lo, hi := math.Inf(1), 0.0
+	lo, hi, open := math.Inf(1), 0.0, -1
 	for k := range axes {
 		a := &axes[k]
-		if sizes[k] < 0 || sizes[k] > maxSamples || a.in == 0 {
-			return fmt.Errorf("size %d is out of range for axis %d of %v", sizes[k], a.axis, n.In[0].Type)
+		if sizes[k].Min() < 0 || sizes[k].Max() > maxSamples || a.in.Min() < 1 && (a.in.Is(0) || sizes[k] != a.in) {
+			return fmt.Errorf("size %v is out of range for axis %d of %v%s", sizes[k], a.axis, n.In[0].Type, raise(a.in))
 		}
-		a.out, a.scale = sizes[k], float64(sizes[k])/float64(a.in)
-		lo, hi = min(lo, a.scale), max(hi, a.scale)
+		a.out, a.scale = sizes[k], ratio(sizes[k], a.in)
+		if !a.scale.fixed() && !a.out.Is(0) {
+			open = a.axis
+		}
+		lo, hi = min(lo, a.scale.factor), max(hi, a.scale.factor)
 	}
 	common := lo
-	switch policy := n.Text("keep_aspect_ratio_policy", "stretch"); policy {
+	policy := n.Text("keep_aspect_ratio_policy", "stretch")
+	switch policy {
 	case "stretch":
 		return nil
 	case "not_larger":
@@ -185,9 +272,19 @@ func readSizes(n *Node, k int, axes []resizedAxis) error {
 	default:
 		return fmt.Errorf("keep_aspect_ratio_policy %q is unknown", policy)
 	}
+	if open >= 0 {
+		return fmt.Errorf("keep_aspect_ratio_policy %q is not supported where the scale of axis %d is open: fix it by --shape", policy, open)
+	}
 	for k := range axes {
-		axes[k].scale = common
-		axes[k].out = int64(math.Floor(common*float64(axes[k].in) + 0.5))
+		a := &axes[k]
+		n, ok := a.in.Const()
+		switch {
+		case ok:
+			a.out = extent.Of(int64(math.Floor(common*float64(n) + 0.5)))
+		case a.scale.factor != common:
+			return fmt.Errorf("keep_aspect_ratio_policy %q is not supported where the extent %v of axis %d is open: fix it by --shape", policy, a.in, a.axis)
+		}
+		a.scale = scale{factor: common}
 	}
 	return nil
 }
@@ -230,9 +327,9 @@ func (n *Node) knownFloats(k int, what string) ([]float64, error) {
 }
 
 func resizeWork(n *Node) float64 {
-	work := float64(array.Elements(n.Out.Shape.Fixed()))
+	work := float64(array.Elements(n.Out.Shape.Max()))
 	for _, s := range n.resize.axes {
-		work *= float64(s.taps)
+		work *= float64(s.taps.Max())
 	}
 	return work
 }

@@ -15,17 +15,16 @@ func inferReverseSequence(n *Node) (Type, error) {
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	if batch == time || !sameShape(lengths.Shape.Fixed(), []int64{x.Shape.Fixed()[batch]}) || lengths.DType != array.Int64 {
+	if batch == time || !lengths.Shape.Equal(x.Shape.Slice(batch, batch+1)) || lengths.DType != array.Int64 {
 		return Type{}, fmt.Errorf("lengths %v do not fit axis %d of %v, with time on axis %d", lengths.Type, batch, x.Type, time)
 	}
 	return x.Type, nil
 }
 
 // reverseSequenceAt reads the first elements of each sequence, up to its length, backwards.
-func reverseSequenceAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	shape := n.In[0].Shape.Fixed()
-	batch, time := n.axis(n.Int("batch_axis", 1), len(shape)), n.axis(n.Int("time_axis", 0), len(shape))
-	length := expr.MinE(in[1].At(i[batch]), expr.I(shape[time]))
+func reverseSequenceAt(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	batch, time := n.axis(n.Int("batch_axis", 1), len(i)), n.axis(n.Int("time_axis", 0), len(i))
+	length := expr.MinE(in[1].At(i[batch]), l.Extent(n.In[0].Shape.At(time)))
 	index := append([]expr.Expr{}, i...)
 	index[time] = expr.Sel(expr.Bin(expr.Lt, i[time], length), expr.SubE(expr.SubE(length, expr.I(1)), i[time]), i[time])
 	return in[0].At(index...)

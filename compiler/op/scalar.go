@@ -67,33 +67,33 @@ func inferScalar(n *Node, rule typeRule, f scalarFn) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	var shape []int64
+	var shape extent.Shape
 	for k, v := range n.In {
 		if !v.Present() {
 			continue
 		}
-		if shape, err = Broadcast(shape, v.Shape.Fixed()); err != nil {
+		if shape, err = Broadcast(shape, v.Shape); err != nil {
 			return Type{}, fmt.Errorf("input %d: %w", k, err)
 		}
 	}
 	f(n, probes(n, literals(n))) // reads the attributes to report invalid ones
-	return Type{d, extent.Fixed(shape...)}, nil
+	return Type{d, shape}, nil
 }
 
 // Broadcast returns the combined shape of two values, by the rules of numpy.
-func Broadcast(a, b []int64) ([]int64, error) {
-	if len(a) < len(b) {
+func Broadcast(a, b extent.Shape) (extent.Shape, error) {
+	if a.Rank() < b.Rank() {
 		a, b = b, a
 	}
-	out := append([]int64{}, a...)
-	for k := range b {
-		at := len(a) - len(b) + k
+	out := a
+	for k := range b.Rank() {
+		at := a.Rank() - b.Rank() + k
 		switch {
-		case a[at] == b[k] || b[k] == 1:
-		case a[at] == 1:
-			out[at] = b[k]
+		case a.At(at) == b.At(k) || b.At(k).Is(1):
+		case a.At(at).Is(1):
+			out = out.With(at, b.At(k))
 		default:
-			return nil, fmt.Errorf("shapes %v and %v cannot be broadcast", a, b)
+			return extent.Shape{}, fmt.Errorf("shapes %v and %v cannot be broadcast%s", a, b, unequal(a.At(at), b.At(k)))
 		}
 	}
 	return out, nil
@@ -127,7 +127,7 @@ func probes(n *Node, lits []expr.Expr) []expr.Expr {
 // scalarLayout returns the layout of the first operand that has the result's shape.
 func scalarLayout(n *Node, in [][]int) []int {
 	for k, v := range n.In {
-		if v.Const == nil && v.Present() && sameShape(v.Shape.Fixed(), n.Out.Shape.Fixed()) {
+		if v.Const == nil && v.Present() && v.Shape.Equal(n.Out.Shape) {
 			return in[k]
 		}
 	}
@@ -162,7 +162,7 @@ func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 		switch {
 		case lits[k] != nil || !o.Type.present():
 		case o.Const != nil:
-			in[k] = l.Arrange(o, constantLayout(o.Shape.Fixed(), n.Out.Shape.Rank(), layout))
+			in[k] = l.Arrange(o, constantLayout(o.Shape.Max(), n.Out.Shape.Rank(), layout))
 		case uses[fmt.Sprint(k)] > 1:
 			in[k] = l.Materialise(n.Name, o)
 		}
@@ -174,7 +174,7 @@ func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 			case lits[k] != nil:
 				x[k] = lits[k]
 			case o.Type.present():
-				x[k] = n.operandOf(o.Broadcast(n.Out.Shape.Fixed(), i))
+				x[k] = n.operandOf(o.Broadcast(n.Out.Shape, i))
 			}
 		}
 		return expr.To(n.Out.DType, f(n, x))
@@ -208,10 +208,10 @@ func constantLayout(shape []int64, rank int, layout []int) []int {
 }
 
 // Broadcast returns the element of o that corresponds to index i of a result of the given shape.
-func (o Operand) Broadcast(shape []int64, i []expr.Expr) expr.Expr {
+func (o Operand) Broadcast(shape extent.Shape, i []expr.Expr) expr.Expr {
 	own := append([]expr.Expr{}, i[len(i)-o.Shape.Rank():]...)
-	for k, e := range o.Shape.Fixed() {
-		if e == 1 && shape[len(shape)-o.Shape.Rank()+k] != 1 {
+	for k := range own {
+		if o.Shape.At(k).Is(1) && !shape.At(shape.Rank()-o.Shape.Rank()+k).Is(1) {
 			own[k] = expr.I(0)
 		}
 	}

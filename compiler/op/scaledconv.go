@@ -36,7 +36,7 @@ func inferScaledConv(n *Node) (Type, error) {
 	if !x.DType.IsFloat() || w.DType != array.Int8 || !scale.DType.IsFloat() {
 		return Type{}, fmt.Errorf("input %v, weights %v and scales %v: want floats, i8 and floats", x.Type, w.Type, scale.Type)
 	}
-	if w.Shape.Rank() == 0 || !sameShape(scale.Shape.Fixed(), w.Shape.Fixed()[:1]) || n.Has(2) && (n.In[2].DType != x.DType || !sameShape(n.In[2].Shape.Fixed(), w.Shape.Fixed()[:1])) {
+	if w.Shape.Rank() == 0 || !scale.Shape.Equal(w.Shape.Slice(0, 1)) || n.Has(2) && (n.In[2].DType != x.DType || !n.In[2].Shape.Equal(w.Shape.Slice(0, 1))) {
 		return Type{}, fmt.Errorf("scales %v or bias do not fit weights %v", scale.Type, w.Type)
 	}
 	return inferWindows(n, x.DType)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // A scatter is computed from the result's side: each element looks for the updates that name it. With known indices
@@ -44,45 +45,45 @@ func inferScatterElements(n *Node) (Type, error) {
 		return Type{}, n.err
 	}
 	if index.DType != array.Int32 && index.DType != array.Int64 || updates.DType != x.DType ||
-		index.Shape.Rank() != x.Shape.Rank() || !sameShape(index.Shape.Fixed(), updates.Shape.Fixed()) {
+		index.Shape.Rank() != x.Shape.Rank() || !index.Shape.Equal(updates.Shape) {
 		return Type{}, fmt.Errorf("indices %v or updates %v do not fit %v", index.Type, updates.Type, x.Type)
 	}
-	for k, e := range index.Shape.Fixed() {
-		if k != axis && e > x.Shape.Fixed()[k] || array.Elements(index.Shape.Fixed()) > 0 && x.Shape.Fixed()[k] == 0 {
-			return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
+	for k, e := range index.Shape.Extents() {
+		if size := x.Shape.At(k); k != axis && !e.AtMost(size) || !index.Shape.IsEmpty() && size.Is(0) {
+			return Type{}, fmt.Errorf("indices %v do not fit %v%s", index.Type, x.Type, fixOpen(e, size))
 		}
 	}
 	return x.Type, nil
 }
 
 func scatterElementsWork(n *Node) float64 {
-	return float64(array.Elements(n.Out.Shape.Fixed())) * float64(n.In[1].Shape.Fixed()[n.axis(n.Int("axis", 0), n.Out.Shape.Rank())])
+	return float64(array.Elements(n.Out.Shape.Max())) * float64(n.In[1].Shape.Max()[n.axis(n.Int("axis", 0), n.Out.Shape.Rank())])
 }
 
 func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, updates := l.Readable(in[0]), l.Readable(in[2])
-	shape, index := n.Out.Shape.Fixed(), n.In[1].Shape.Fixed()
-	if array.Elements(index) == 0 {
+	shape, index := n.Out.Shape, n.In[1].Shape
+	if index.IsEmpty() {
 		return x, nil
 	}
-	axis := n.axis(n.Int("axis", 0), len(shape))
+	axis := n.axis(n.Int("axis", 0), shape.Rank())
 	// An element of a line outside the indices reads those of another line, and ignores them.
 	clamped := func(i []expr.Expr, u expr.Expr) (at []expr.Expr, inside expr.Expr) {
 		at, inside = slices.Clone(i), &expr.Int{Value: 1, Type: array.Bool}
 		for k := range at {
-			if k != axis && index[k] < shape[k] {
-				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, i[k], expr.I(index[k])))
-				at[k] = expr.MinE(i[k], expr.I(index[k]-1))
+			if size := index.At(k); k != axis && size != shape.At(k) {
+				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, i[k], l.Extent(size)))
+				at[k] = expr.MinE(i[k], l.Extent(size.Minus(extent.Of(1)).Most(extent.Of(0))))
 			}
 		}
 		at[axis] = u
 		return at, inside
 	}
-	s := scatter{l: l, n: n, x: x, count: index[axis], shape: shape, layout: x.Layout}
+	s := scatter{l: l, n: n, x: x, count: index.At(axis), shape: shape, layout: x.Layout}
 	s.names = func(positions Operand) func(i []expr.Expr, u expr.Expr) expr.Expr {
 		return func(i []expr.Expr, u expr.Expr) expr.Expr {
 			at, inside := clamped(i, u)
-			return expr.Bin(expr.And, inside, expr.Bin(expr.Eq, position(positions.At(at...), shape[axis]), i[axis]))
+			return expr.Bin(expr.And, inside, expr.Bin(expr.Eq, s.l.position(positions.At(at...), shape.At(axis)), i[axis]))
 		}
 	}
 	s.update = func(i []expr.Expr, u expr.Expr) expr.Expr {
@@ -90,8 +91,8 @@ func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return updates.At(at...)
 	}
 	s.key = func(i []expr.Expr) []expr.Expr { return i }
-	if in[1].Const != nil {
-		s.last = lastElements(l.budget, in[1].Const, shape, axis)
+	if in[1].Const != nil && !shape.IsOpen() {
+		s.last = lastElements(l.budget, in[1].Const, shape.Max(), axis)
 	}
 	return s.lower(in[1])
 }
@@ -102,8 +103,8 @@ type scatter struct {
 	l      *Lowering
 	n      *Node
 	x      Operand
-	count  int64
-	shape  []int64
+	count  extent.Extent
+	shape  extent.Shape
 	layout []int
 	// key returns the part of an element's index that determines which updates name it; shape and layout are those
 	// of keys.
@@ -112,7 +113,7 @@ type scatter struct {
 	names func(indices Operand) func(i []expr.Expr, u expr.Expr) expr.Expr
 	// update returns update u of element i.
 	update func(i []expr.Expr, u expr.Expr) expr.Expr
-	// last holds for each key the last update that names it, or -1, if the indices are known.
+	// last holds for each key the last update that names it, or -1, if the indices and shape are known.
 	last *array.Array
 }
 
@@ -124,7 +125,7 @@ func (s *scatter) lower(indices Operand) (Operand, error) {
 			last = s.l.Made(s.last)
 		} else {
 			names := s.names(s.l.Readable(indices))
-			last = s.l.Reduce("last", expr.Maximum, s.shape, s.layout, []int64{s.count}, func(i, r []expr.Expr) expr.Expr {
+			last = s.l.Reduce("last", expr.Maximum, s.shape, s.layout, extent.ShapeOf(s.count), func(i, r []expr.Expr) expr.Expr {
 				return expr.Sel(names(i, r[0]), r[0], expr.I(-1))
 			})
 		}
@@ -136,7 +137,7 @@ func (s *scatter) lower(indices Operand) (Operand, error) {
 	}
 	names := s.names(s.l.Readable(indices))
 	identity := c.Identity(wideType(s.n.Out.DType))
-	acc := s.l.Reduce("updates", c, s.n.Out.Shape.Fixed(), s.x.Layout, []int64{s.count}, func(i, r []expr.Expr) expr.Expr {
+	acc := s.l.Reduce("updates", c, s.n.Out.Shape, s.x.Layout, extent.ShapeOf(s.count), func(i, r []expr.Expr) expr.Expr {
 		return expr.Sel(names(s.key(i), r[0]), wide(s.update(i, r[0])), identity)
 	})
 	return s.l.Lazy(s.n.Out, s.x.Layout, func(i []expr.Expr) expr.Expr {
@@ -165,11 +166,11 @@ func lastElements(b *Budget, index *array.Array, shape []int64, axis int) *array
 }
 
 // knownPosition is position for a known index.
-func knownPosition(v, extent int64) int64 {
+func knownPosition(v, size int64) int64 {
 	if v < 0 {
-		v += extent
+		v += size
 	}
-	return max(0, min(v, extent-1))
+	return max(0, min(v, size-1))
 }
 
 // flatten returns the row-major position of an index.

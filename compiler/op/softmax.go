@@ -70,9 +70,9 @@ func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
 	shifted := func(i []expr.Expr) expr.Expr {
 		return expr.SubE(wide(x.At(i...)), softmaxShift(n, largest.At(keptOf(i, axes)...)))
 	}
-	exp := l.Map("exp", x.Shape.Fixed(), x.Layout, func(i []expr.Expr) expr.Expr { return expr.Un(expr.Exp, shifted(i)) })
+	exp := l.Map("exp", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr { return expr.Un(expr.Exp, shifted(i)) })
 	sum := l.reduceAxes("sum", expr.Sum, exp, axes, func(i, _ []expr.Expr) expr.Expr { return exp.At(i...) })
-	total := l.Map("total", sum.Shape.Fixed(), sum.Layout, func(i []expr.Expr) expr.Expr {
+	total := l.Map("total", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)
 		if logarithm {
 			return expr.Un(expr.Log, e)

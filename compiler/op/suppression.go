@@ -35,7 +35,7 @@ var suppressionDefs = []Def{
 		Name: Corners, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "corners", Layout: rowMajorResult,
 		Infer: func(n *Node) (Type, error) {
 			x := n.In[0]
-			return Type{x.DType, extent.Fixed(x.Shape.Fixed()[0], 4, x.Shape.Fixed()[1])}, nil
+			return Type{x.DType, extent.ShapeOf(x.Shape.At(0), extent.Of(4), x.Shape.At(1))}, nil
 		},
 		Lower: lowerCorners,
 	},
@@ -46,8 +46,8 @@ var suppressionDefs = []Def{
 	{
 		Name: BoxCorners, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "box", Layout: rowMajorResult,
 		Infer: func(n *Node) (Type, error) {
-			boxes := n.In[1].Shape.Fixed()
-			return Type{n.In[0].DType, extent.Fixed(slices.Concat(boxes[:2], []int64{4}, boxes[2:])...)}, nil
+			boxes := n.In[1].Shape
+			return Type{n.In[0].DType, extent.Concat(boxes.Slice(0, 2), extent.Fixed(4), boxes.Slice(2, boxes.Rank()))}, nil
 		},
 		Lower: lowerBoxCorners,
 	},
@@ -59,7 +59,7 @@ var suppressionDefs = []Def{
 
 func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	boxes := l.Readable(in[0])
-	return l.Map("corners", n.Out.Shape.Fixed(), RowMajor(3), func(i []expr.Expr) expr.Expr {
+	return l.Map("corners", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
 		upper := expr.Bin(expr.Le, expr.I(2), i[1])
 		axis := expr.Sel(upper, expr.SubE(i[1], expr.I(2)), i[1])
 		a, b := boxes.At(i[0], i[2], axis), boxes.At(i[0], i[2], expr.AddE(axis, expr.I(2)))
@@ -73,45 +73,47 @@ func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 func lowerBoxCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	corners, best := l.Readable(in[0]), l.Readable(in[1])
-	return l.Map("box", n.Out.Shape.Fixed(), RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
-		return corners.At(i[0], i[2], position(best.At(slices.Concat(i[:2], i[3:])...), corners.Shape.Fixed()[2]))
+	return l.Map("box", n.Out.Shape, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
+		return corners.At(i[0], i[2], l.position(best.At(slices.Concat(i[:2], i[3:])...), corners.Shape.At(2)))
 	}), nil
 }
 
 func inferBestBox(n *Node) (Type, error) {
 	x := n.In[0]
-	if x.Shape.Rank() != 3 || x.Shape.Fixed()[2] >= 1<<31 {
+	if x.Shape.Rank() != 3 || x.Shape.Max()[2] >= 1<<31 {
 		return Type{}, fmt.Errorf("scores %v have not three axes, or too many boxes", x.Type)
 	}
-	if n.Has(1) && !sameShape(n.In[1].Shape.Fixed(), x.Shape.Fixed()) {
+	if n.Has(1) && !n.In[1].Shape.Equal(x.Shape) {
 		return Type{}, fmt.Errorf("numbers %v do not fit scores %v", n.In[1].Type, x.Type)
 	}
-	return Type{array.Int32, extent.Fixed(n.In[0].Shape.Fixed()[:2]...)}, nil
+	return Type{array.Int32, n.In[0].Shape.Slice(0, 2)}, nil
 }
 
 func inferSuppress(n *Node) (Type, error) {
-	scores, corners, best := n.In[0].Shape.Fixed(), n.In[1].Shape.Fixed(), n.In[2].Shape.Fixed()
-	want := []int64{scores[0], 4, scores[2]}
+	scores, corners, best := n.In[0].Shape, n.In[1].Shape, n.In[2].Shape
+	want := scores.With(1, extent.Of(4))
 	if n.Has(5) {
-		want = []int64{scores[0], scores[1], 4, scores[2]}
+		want = extent.Concat(scores.Slice(0, 2), want.Slice(1, 3))
 	}
-	if !sameShape(corners, want) || !sameShape(best, scores[:2]) || n.Has(5) && !sameShape(n.In[5].Shape.Fixed(), scores) {
+	if !corners.Equal(want) || !best.Equal(scores.Slice(0, 2)) || n.Has(5) && !n.In[5].Shape.Equal(scores) {
 		return Type{}, fmt.Errorf("boxes %v and %v do not fit scores %v", corners, best, scores)
 	}
 	return n.In[0].Type, nil
 }
 
 func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	scores, number, last := l.Readable(in[0]), boxNumbers(l, n, in, 1), int64(math.MaxInt32)
-	boxes := scores.Shape.Fixed()[2]
-	if !n.Has(1) {
-		last = boxes - 1
+	scores, number, last := l.Readable(in[0]), boxNumbers(l, n, in, 1), i32(math.MaxInt32)
+	boxes := scores.Shape.Slice(2, 3)
+	if end := boxes.At(0).Minus(extent.Of(1)); end.IsOpen() && !n.Has(1) {
+		last = expr.To(array.Int32, l.Extent(end))
+	} else if !n.Has(1) {
+		last = i32(end.Max())
 	}
-	highest := l.Reduce("highest", expr.Maximum, n.Out.Shape.Fixed(), RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
+	highest := l.Reduce("highest", expr.Maximum, n.Out.Shape, RowMajor(2), boxes, func(i, r []expr.Expr) expr.Expr {
 		return scores.At(i[0], i[1], r[0])
 	})
-	place := l.Reduce("place", expr.Minimum, n.Out.Shape.Fixed(), RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
-		return expr.Sel(expr.Bin(expr.Eq, scores.At(i[0], i[1], r[0]), highest.At(i...)), number(i[0], i[1], r[0]), i32(last))
+	place := l.Reduce("place", expr.Minimum, n.Out.Shape, RowMajor(2), boxes, func(i, r []expr.Expr) expr.Expr {
+		return expr.Sel(expr.Bin(expr.Eq, scores.At(i[0], i[1], r[0]), highest.At(i...)), number(i[0], i[1], r[0]), last)
 	})
 	return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
 		out := expr.Bin(expr.Eq, highest.At(i...), expr.F(scores.DType, math.Inf(-1)))
@@ -132,7 +134,7 @@ func boxNumbers(l *Lowering, n *Node, in []Operand, k int) func(i ...expr.Expr) 
 func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	scores, corners, best := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
 	chosen, limit, number := l.Readable(in[3]), l.Readable(in[4]), boxNumbers(l, n, in, 5)
-	return l.Map("suppress", n.Out.Shape.Fixed(), RowMajor(3), func(i []expr.Expr) expr.Expr {
+	return l.Map("suppress", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
 		own := func(k int64) expr.Expr {
 			if n.Has(5) {
 				return corners.At(i[0], i[1], expr.I(k), i[2])

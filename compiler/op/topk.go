@@ -13,22 +13,22 @@ import (
 var topKDefs = []Def{{
 	Name: TopK, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "topk", Infer: inferTopK, Lower: lowerTopK, Layout: rowMajorResult,
 	Work: func(n *Node) float64 {
-		return 2 * firstOperandWork(n) * float64(min(topKBlock, n.In[0].Shape.Fixed()[topKAxis(n)]))
+		return 2 * firstOperandWork(n) * float64(min(topKBlock, n.In[0].Shape.Max()[topKAxis(n)]))
 	},
-	Detail: func(n *Node) string { return fmt.Sprintf("axis %d k%d", topKAxis(n), topKCount(n)) },
+	Detail: func(n *Node) string { return fmt.Sprintf("axis %d k%d", topKAxis(n), topKCount(n).Max()) },
 }}
 
 func topKAxis(n *Node) int { return n.axis(n.Int("axis", -1), n.In[0].Shape.Rank()) }
 
 // topKCount returns the number of elements wanted: operand 1, or an attribute before opset 10.
-func topKCount(n *Node) int64 {
+func topKCount(n *Node) extent.Extent {
 	if !n.Has(1) {
-		return n.Int("k", -1)
+		return extent.Of(n.Int("k", -1))
 	}
-	list := n.KnownInts(1, "k")
+	list := n.KnownExtents(1, "k")
 	if len(list) != 1 {
 		n.fail("input 1 (k) %v is not one number", list)
-		return 0
+		return extent.Of(0)
 	}
 	return list[0]
 }
@@ -43,15 +43,14 @@ func inferTopK(n *Node) (Type, error) {
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	shape := slices.Clone(n.In[0].Shape.Fixed())
-	if k < 0 || k > shape[axis] {
-		return Type{}, fmt.Errorf("%d elements of %d on axis %d are wanted", k, shape[axis], axis)
+	size := n.In[0].Shape.At(axis)
+	if k.Min() < 0 || !k.AtMost(size) {
+		return Type{}, fmt.Errorf("%v elements of %v on axis %d are wanted%s", k, size, axis, fixOpen(k, size))
 	}
-	shape[axis] = k
 	if n.Output > 0 {
 		d = array.Int64
 	}
-	return Type{d, extent.Fixed(shape...)}, nil
+	return Type{d, n.In[0].Shape.With(axis, k)}, nil
 }
 
 // topKBlock is the number of elements among which ranks are counted. The work for n elements is about n*topKBlock
@@ -63,8 +62,8 @@ const topKBlock = 1024
 type topK struct {
 	l     *Lowering
 	axis  int
-	shape []int64
-	k     int64
+	shape extent.Shape
+	k     extent.Extent
 	// notAfter returns the condition that a value comes before b or equals it; NaN is the largest. worst is no better
 	// than any value.
 	notAfter func(a, b expr.Expr) expr.Expr
@@ -73,7 +72,7 @@ type topK struct {
 
 // contest holds the elements left in a round: their values and original positions by their places on the axis.
 type contest struct {
-	count           int64
+	count           extent.Extent
 	value, position func(i []expr.Expr) expr.Expr
 }
 
@@ -81,7 +80,7 @@ type contest struct {
 // of rank r as the r-th result.
 func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
-	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape.Fixed()}
+	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape}
 	d := wideType(x.DType)
 	if n.Int("largest", 1) != 0 {
 		t.notAfter, t.worst = func(a, b expr.Expr) expr.Expr { return notLarger(b, a) }, expr.Lowest(d)
@@ -89,16 +88,16 @@ func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		t.worst = expr.F(d, math.NaN())
 	}
 	c := contest{
-		count:    x.Shape.Fixed()[t.axis],
+		count:    x.Shape.At(t.axis),
 		value:    func(i []expr.Expr) expr.Expr { return exact(x.At(i...)) },
 		position: func(i []expr.Expr) expr.Expr { return i[t.axis] },
 	}
-	for c.count > topKBlock {
-		blocks := (c.count + topKBlock - 1) / topKBlock
-		if blocks*min(t.k, topKBlock) >= c.count {
+	for most := c.count.Max(); most > topKBlock; most = c.count.Max() {
+		blocks, keep := (most+topKBlock-1)/topKBlock, min(t.k.Max(), topKBlock)
+		if blocks*keep >= most {
 			break
 		}
-		c = t.round(c, blocks, topKBlock, min(t.k, topKBlock))
+		c = t.round(c, blocks, extent.Of(topKBlock), extent.Of(keep))
 	}
 	c = t.round(c, 1, c.count, t.k)
 	chosen := c.value
@@ -109,41 +108,42 @@ func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 }
 
 // round keeps the best `keep` of each block, in order.
-func (t *topK) round(c contest, blocks, size, keep int64) contest {
-	if blocks*size > c.count {
-		c = t.fill(c, blocks*size)
+func (t *topK) round(c contest, blocks int64, size, keep extent.Extent) contest {
+	if whole := extent.Of(blocks).Times(size); whole != c.count {
+		c = t.fill(c, whole)
 	}
+	width, kept := t.l.Extent(size), t.l.Extent(keep)
 	// Blocks are an axis of their own, so that loads stay affine.
-	cut := func(width int64) []int64 {
-		return slices.Concat(t.shape[:t.axis], []int64{blocks, width}, t.shape[t.axis+1:])
+	cut := func(each extent.Extent) extent.Shape {
+		return extent.Concat(t.shape.Slice(0, t.axis), extent.ShapeOf(extent.Of(blocks), each), t.shape.Slice(t.axis+1, t.shape.Rank()))
 	}
 	join := func(i []expr.Expr, block, within expr.Expr) []expr.Expr {
-		return slices.Concat(i[:t.axis], []expr.Expr{expr.AddE(expr.MulE(block, expr.I(size)), within)}, i[t.axis+2:])
+		return slices.Concat(i[:t.axis], []expr.Expr{expr.AddE(expr.MulE(block, width), within)}, i[t.axis+2:])
 	}
-	rows := RowMajor(len(t.shape) + 1)
-	rank := t.l.Reduce("rank", expr.Sum, cut(size), rows, []int64{size}, func(i, r []expr.Expr) expr.Expr {
+	rows := RowMajor(t.shape.Rank() + 1)
+	rank := t.l.Reduce("rank", expr.Sum, cut(size), rows, extent.ShapeOf(size), func(i, r []expr.Expr) expr.Expr {
 		own, other := c.value(join(i, i[t.axis], i[t.axis+1])), c.value(join(i, i[t.axis], r[0]))
 		before := expr.Un(expr.Not, t.notAfter(own, other))
 		earlier := expr.Bin(expr.And, t.notAfter(other, own), expr.Bin(expr.Lt, r[0], i[t.axis+1]))
 		return expr.To(array.Int32, expr.Bin(expr.Or, before, earlier))
 	})
-	place := t.l.Reduce("place", expr.Maximum, cut(keep), rows, []int64{size}, func(i, r []expr.Expr) expr.Expr {
+	place := t.l.Reduce("place", expr.Maximum, cut(keep), rows, extent.ShapeOf(size), func(i, r []expr.Expr) expr.Expr {
 		at := slices.Clone(i)
 		at[t.axis+1] = r[0]
 		found := expr.Bin(expr.Eq, rank.At(at...), expr.To(array.Int32, i[t.axis+1]))
-		return expr.Sel(found, expr.AddE(expr.MulE(i[t.axis], expr.I(size)), r[0]), expr.I(0))
+		return expr.Sel(found, expr.AddE(expr.MulE(i[t.axis], width), r[0]), expr.I(0))
 	})
 	next := func(what func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
 		return func(i []expr.Expr) expr.Expr {
 			at := slices.Concat(i[:t.axis], []expr.Expr{
-				expr.Bin(expr.FloorDiv, i[t.axis], expr.I(keep)), expr.Bin(expr.FloorMod, i[t.axis], expr.I(keep)),
+				expr.Bin(expr.FloorDiv, i[t.axis], kept), expr.Bin(expr.FloorMod, i[t.axis], kept),
 			}, i[t.axis+1:])
 			j := slices.Clone(i)
 			j[t.axis] = place.At(at...)
 			return what(j)
 		}
 	}
-	left := contest{count: blocks * keep, value: next(c.value), position: next(c.position)}
+	left := contest{count: extent.Of(blocks).Times(keep), value: next(c.value), position: next(c.position)}
 	if blocks == 1 {
 		return left
 	}
@@ -160,15 +160,16 @@ func notLarger(a, b expr.Expr) expr.Expr {
 }
 
 // fill adds elements at the end that lose against all others.
-func (t *topK) fill(c contest, count int64) contest {
+func (t *topK) fill(c contest, count extent.Extent) contest {
+	last := t.l.Extent(c.count.Minus(extent.Of(1)))
 	filled := func(i []expr.Expr) expr.Expr {
 		j := slices.Clone(i)
-		j[t.axis] = expr.MinE(i[t.axis], expr.I(c.count-1))
-		return expr.Sel(expr.Bin(expr.Lt, i[t.axis], expr.I(c.count)), c.value(j), t.worst)
+		j[t.axis] = expr.MinE(i[t.axis], last)
+		return expr.Sel(expr.Bin(expr.Lt, i[t.axis], t.l.Extent(c.count)), c.value(j), t.worst)
 	}
 	position := func(i []expr.Expr) expr.Expr {
 		j := slices.Clone(i)
-		j[t.axis] = expr.MinE(i[t.axis], expr.I(c.count-1))
+		j[t.axis] = expr.MinE(i[t.axis], last)
 		return c.position(j)
 	}
 	values := t.stage("filled", count, filled)
@@ -185,8 +186,6 @@ func (t *topK) store(c contest) contest {
 	}
 }
 
-func (t *topK) stage(name string, count int64, at func(i []expr.Expr) expr.Expr) Operand {
-	shape := slices.Clone(t.shape)
-	shape[t.axis] = count
-	return t.l.Map(name, shape, RowMajor(len(shape)), at)
+func (t *topK) stage(name string, count extent.Extent, at func(i []expr.Expr) expr.Expr) Operand {
+	return t.l.Map(name, t.shape.With(t.axis, count), RowMajor(t.shape.Rank()), at)
 }

@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tilth-dev/tilth/compiler/extent"
+
 // Traits are the properties of operators that passes over graphs query, so that they need not know their names.
 type Traits struct {
 	// Product returns how the operator multiplies its first operand by weights; nil for other operators.
@@ -8,7 +10,7 @@ type Traits struct {
 	Concat func(n *Node) int
 	// Part returns the start of the result in the first operand, by axes, if it is a contiguous range of the
 	// operand's indices on each axis; nil for operators for which it never is.
-	Part func(n *Node) (begin []int64, ok bool)
+	Part func(n *Node) (begin []extent.Extent, ok bool)
 	// ZeroPads is set if the attribute "pads" adds zeros around the first operand, so that a Pad can be folded into
 	// it.
 	ZeroPads bool
@@ -62,7 +64,7 @@ func (n *Node) Product() (Product, bool) {
 }
 
 // Part returns the start of the node's result in its first operand, by axes; false if it is not a part.
-func (n *Node) Part() (begin []int64, ok bool) {
+func (n *Node) Part() (begin []extent.Extent, ok bool) {
 	if n.def.Part == nil {
 		return nil, false
 	}

@@ -15,14 +15,14 @@ func inferTrilu(n *Node) (Type, error) {
 	if n.In[0].Shape.Rank() < 2 {
 		return Type{}, fmt.Errorf("input %v is not a matrix", n.In[0].Type)
 	}
-	if n.Has(1) && (n.In[1].DType != array.Int64 || array.Elements(n.In[1].Shape.Fixed()) != 1) {
+	if n.Has(1) && (n.In[1].DType != array.Int64 || !n.In[1].Shape.Elements().Is(1)) {
 		return Type{}, fmt.Errorf("input 1 (k) is %v and not a scalar of type i64", n.In[1].Type)
 	}
 	return n.In[0].Type, nil
 }
 
 // triluAt keeps the elements on the k-th diagonal, and above or below it.
-func triluAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+func triluAt(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	row, column := i[len(i)-2], i[len(i)-1]
 	diagonal := row
 	if n.Has(1) {

@@ -29,21 +29,20 @@ var uniqueDefs = []Def{
 	},
 }
 
-func uniqueWork(n *Node) float64 { return 2 * firstOperandWork(n) * float64(n.In[0].Shape.Fixed()[0]) }
+func uniqueWork(n *Node) float64 { return 2 * firstOperandWork(n) * float64(n.In[0].Shape.Max()[0]) }
 
 func inferUniqueRows(n *Node) (Type, error) {
 	n.Int("sorted", 1)
-	if x := n.In[0]; x.Shape.Rank() != 2 || slices.Max(x.Shape.Fixed()) >= 1<<30 {
+	if x := n.In[0]; x.Shape.Rank() != 2 || slices.Max(x.Shape.Max()) >= 1<<30 {
 		return Type{}, fmt.Errorf("rows %v are too many or too long", x.Type)
 	}
-	return Type{array.Int64, extent.Fixed(n.In[0].Shape.Fixed()[:1]...)}, nil
+	return Type{array.Int64, n.In[0].Shape.Slice(0, 1)}, nil
 }
 
 // lowerUniqueFirst compares each row with all.
 func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	rows := n.In[0].Shape.Fixed()[0]
 	order := l.rowOrder(in[0])
-	first := l.Reduce("first", expr.Minimum, n.Out.Shape.Fixed(), RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
+	first := l.Reduce("first", expr.Minimum, n.Out.Shape, RowMajor(1), n.Out.Shape, func(i, r []expr.Expr) expr.Expr {
 		return expr.Sel(expr.Bin(expr.Eq, order(i[0], r[0]), i32(0)), r[0], i[0])
 	})
 	return first, nil
@@ -51,13 +50,12 @@ func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 // lowerUniqueRank counts the earlier rows that are the first of their kind.
 func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	rows := n.In[0].Shape.Fixed()[0]
 	order, first := l.rowOrder(in[0]), l.Readable(in[1])
 	earlier := func(i, r expr.Expr) expr.Expr { return expr.Bin(expr.Lt, r, first.At(i)) }
 	if n.Int("sorted", 1) != 0 {
 		earlier = func(i, r expr.Expr) expr.Expr { return expr.Bin(expr.Lt, order(r, i), i32(0)) }
 	}
-	rank := l.Reduce("rank", expr.Sum, n.Out.Shape.Fixed(), RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
+	rank := l.Reduce("rank", expr.Sum, n.Out.Shape, RowMajor(1), n.Out.Shape, func(i, r []expr.Expr) expr.Expr {
 		isFirst := expr.Bin(expr.Eq, first.At(r[0]), r[0])
 		return expr.To(array.Int64, expr.Bin(expr.And, isFirst, earlier(i[0], r[0])))
 	})
@@ -68,13 +66,13 @@ func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
 // NaN and comes first.
 func (l *Lowering) rowOrder(o Operand) func(a, b expr.Expr) expr.Expr {
 	x := l.Readable(o)
-	rows, width := x.Shape.Fixed()[0], x.Shape.Fixed()[1]
-	if width == 1 {
+	rows, width := x.Shape.At(0), x.Shape.Slice(1, 2)
+	if width.At(0).Is(1) {
 		return func(a, b expr.Expr) expr.Expr { return elementOrder(x.At(a, expr.I(0)), x.At(b, expr.I(0))) }
 	}
 	// A difference is twice its place, plus one if the first row is the larger: the smallest decides.
 	const none = 1<<31 - 1
-	first := l.Reduce("difference", expr.Minimum, []int64{rows, rows}, RowMajor(2), []int64{width}, func(i, r []expr.Expr) expr.Expr {
+	first := l.Reduce("difference", expr.Minimum, extent.ShapeOf(rows, rows), RowMajor(2), width, func(i, r []expr.Expr) expr.Expr {
 		order := elementOrder(x.At(i[0], r[0]), x.At(i[1], r[0]))
 		place := expr.To(array.Int32, expr.MulE(r[0], expr.I(2)))
 		larger := expr.Sel(expr.Bin(expr.Lt, i32(0), order), expr.AddE(place, i32(1)), place)

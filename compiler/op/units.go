@@ -4,26 +4,27 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // OnlyUnits reports whether a reshape only inserts and removes axes of extent 1. A kernel can compute it inline.
 func OnlyUnits(n *Node) bool {
-	return n.def.Kind == Reshaping && slices.Equal(longer(n.In[0].Shape.Fixed()), longer(n.Out.Shape.Fixed()))
+	return n.def.Kind == Reshaping && slices.Equal(longer(n.In[0].Shape), longer(n.Out.Shape))
 }
 
 // longer returns the extents other than 1.
-func longer(shape []int64) []int64 {
-	return slices.DeleteFunc(slices.Clone(shape), func(e int64) bool { return e == 1 })
+func longer(shape extent.Shape) []extent.Extent {
+	return slices.DeleteFunc(slices.Clone(shape.Extents()), func(e extent.Extent) bool { return e.Is(1) })
 }
 
 // lowerUnits is a reshape that inserts and removes axes of extent 1. In memory, those come first.
 func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
 	x := l.Readable(in)
-	from := axesOf(x.Shape.Fixed()) // of the operand, in order
-	to := axesOf(n.Out.Shape.Fixed())
+	from := longAxes(x.Shape, RowMajor(x.Shape.Rank())) // of the operand, in order
+	to := longAxes(n.Out.Shape, RowMajor(n.Out.Shape.Rank()))
 	layout := []int{}
-	for k, e := range n.Out.Shape.Fixed() {
-		if e == 1 {
+	for k, e := range n.Out.Shape.Extents() {
+		if e.Is(1) {
 			layout = append(layout, k)
 		}
 	}
@@ -39,15 +40,4 @@ func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
 		}
 		return x.At(index...)
 	})
-}
-
-// axesOf returns the axes longer than 1.
-func axesOf(shape []int64) []int {
-	var axes []int
-	for k, e := range shape {
-		if e != 1 {
-			axes = append(axes, k)
-		}
-	}
-	return axes
 }

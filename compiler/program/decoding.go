@@ -4,8 +4,8 @@ package program
 // values: each execution adds Step positions to the Past before it. Both are indices in Extents.
 type Decoding struct{ Past, Step int }
 
-// Decoding describes the successive executions of the program. ok is false if no output continues an input, or if two
-// do so by different extents.
+// Decoding describes the successive executions of the program. ok is false if no output continues an input, if two do
+// so by different extents, or if these have steps.
 func (p *Program) Decoding() (d Decoding, ok bool) {
 	for k, output := range p.Outputs {
 		in := p.Continues(k)
@@ -13,7 +13,7 @@ func (p *Program) Decoding() (d Decoding, ok bool) {
 			continue
 		}
 		one, is := p.decoding(p.Inputs[in], output)
-		if !is || ok && one != d {
+		if !is || ok && one != d || p.Extents[one.Past].Step > 1 || p.Extents[one.Step].Step > 1 {
 			return Decoding{}, false
 		}
 		d, ok = one, true

@@ -9,6 +9,8 @@ import (
 type Extent struct {
 	// Name is its symbol in the model.
 	Name string
+	// Step divides it; zero means one. All other numbers of extents are divided by it.
+	Step int64
 	// Min and Max bound it.
 	Min, Max int64
 	// Caps lists the extents, ascending and below Max, that have kernels of their own. Shares holds the share of
@@ -17,6 +19,18 @@ type Extent struct {
 	Shares []float64
 	// Value is an index in Values, of a scalar of type i64.
 	Value int
+}
+
+// Whole returns an extent that is n times the step.
+func (e Extent) Whole(n int64) int64 { return n * max(e.Step, 1) }
+
+// Bounds returns the bounds as text, such as "32..1280, in steps of 32,".
+func (e Extent) Bounds() string {
+	text := fmt.Sprintf("%d..%d", e.Whole(e.Min), e.Whole(e.Max))
+	if e.Step > 1 {
+		text += fmt.Sprintf(", in steps of %d,", e.Step)
+	}
+	return text
 }
 
 // Varying gives the extent of an input's or output's axis as Times * extent + Plus. Several entries for one axis
@@ -63,7 +77,7 @@ type Axis struct {
 	Form
 }
 
-// Solve derives the extents, using their names and bounds, from the axes of inputs. The error names the input with
+// Solve derives the extents, divided by their steps, from the axes of inputs. The error names the input with
 // an invalid or inconsistent shape.
 func Solve(extents []Extent, axes []Axis) ([]int64, error) {
 	found, known := make([]int64, len(extents)), make([]bool, len(extents))
@@ -90,7 +104,7 @@ func Solve(extents []Extent, axes []Axis) ([]int64, error) {
 			e := extents[unknown]
 			n := left / a.Times[unknown]
 			if n*a.Times[unknown] != left || n < e.Min || n > e.Max {
-				return nil, fmt.Errorf("input %q has %d elements on axis %d, which none of %s in %d..%d has", a.Input, a.Elements, a.Axis, e.Name, e.Min, e.Max)
+				return nil, fmt.Errorf("input %q has %d elements on axis %d, which none of %s in %s has", a.Input, a.Elements, a.Axis, e.Name, e.Bounds())
 			}
 			found[unknown], known[unknown] = n, true
 		}

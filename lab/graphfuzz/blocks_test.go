@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -17,18 +18,18 @@ func (g *generator) blocks(seed uint64) {
 	if g.rng.IntN(4) > 0 {
 		return
 	}
-	shape := []int64{int64(1 + g.rng.IntN(7)), pick(g, []int64{8, 16, 24, 32, 40, 64, 96})}
+	shape := []extent.Extent{g.rows(7), extent.Of(pick(g, []int64{8, 16, 24, 32, 40, 64, 96}))}
 	if g.rng.IntN(3) == 0 {
-		shape = append([]int64{int64(1 + g.rng.IntN(3))}, shape...)
+		shape = append([]extent.Extent{g.rows(3)}, shape...)
 	}
-	x := g.fed(array.Float32, shape...)
+	x := g.add(array.Float32, shape...)
 	if g.rng.IntN(2) == 0 {
-		x = g.node("Relu", x.dtype, x.shape, single(x))
+		x = g.nodeOf("Relu", x.dtype, x.dims, single(x))
 	}
 	columns := int64(1 + g.rng.IntN(40))
 	y := pick(g, []func(tensor, int64) tensor{g.matMulNBits, g.matMulNBits, g.dequantisedMatMul})(x, columns)
 	if g.rng.IntN(2) == 0 {
-		y = g.node("Add", y.dtype, y.shape, []string{y.name, g.constant(g.random(y.dtype, []int64{columns}))})
+		y = g.nodeOf("Add", y.dtype, y.dims, []string{y.name, g.constant(g.random(y.dtype, []int64{columns}))})
 	}
 	g.graph.Outputs = append(g.graph.Outputs, info(y))
 }
@@ -51,8 +52,8 @@ func (g *generator) scales(bits int64, shape ...int64) string {
 	return g.constant(a)
 }
 
-func product(x tensor, columns int64) []int64 {
-	return append(append([]int64{}, x.shape[:x.rank()-1]...), columns)
+func product(x tensor, columns int64) extent.Shape {
+	return x.dims.With(x.rank()-1, extent.Of(columns))
 }
 
 func (g *generator) matMulNBits(x tensor, columns int64) tensor {
@@ -62,7 +63,7 @@ func (g *generator) matMulNBits(x tensor, columns int64) tensor {
 	if g.rng.IntN(2) == 0 {
 		in = append(in, g.bytes(columns, (blocks*bits+7)/8))
 	}
-	y := g.node("MatMulNBits", x.dtype, product(x, columns), in,
+	y := g.nodeOf("MatMulNBits", x.dtype, product(x, columns), in,
 		integer("K", depth), integer("N", columns), integer("bits", bits), integer("block_size", block))
 	g.graph.Nodes[len(g.graph.Nodes)-1].Domain = runtimeDomain
 	return y
@@ -76,7 +77,7 @@ func (g *generator) dequantisedMatMul(x tensor, columns int64) tensor {
 		codes.Data[i] = byte(g.rng.IntN(256))
 	}
 	w := g.node("DequantizeLinear", x.dtype, codes.Shape, []string{g.constant(codes), g.scales(8, columns)}, integer("axis", 1))
-	return g.node("MatMul", x.dtype, product(x, columns), []string{x.name, w.name})
+	return g.nodeOf("MatMul", x.dtype, product(x, columns), []string{x.name, w.name})
 }
 
 // opsets lists the operator sets of the generator.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -23,7 +24,7 @@ func (g *generator) casts(seed uint64) {
 	if g.rng.IntN(3) > 0 {
 		return
 	}
-	x := g.fed(array.Float32, 1+int64(g.rng.IntN(6)), 1+int64(g.rng.IntN(40)))
+	x := g.add(array.Float32, g.rows(6), g.rows(40))
 	for i, a := int64(0), g.inputs[x.name]; i < a.Len(); i++ {
 		a.SetFloat(i, g.rng.NormFloat64()*math.Ldexp(1, g.rng.IntN(20)-8))
 		if g.rng.IntN(4) == 0 {
@@ -42,7 +43,7 @@ func (g *generator) casts(seed uint64) {
 	}
 	if g.rng.IntN(3) == 0 { // what a row makes of its numbers
 		unlike = true
-		x = g.node(pick(g, []string{"ReduceMax", "ReduceMin"}), x.dtype, []int64{x.shape[0], 1}, []string{x.name, g.ints(1)})
+		x = g.nodeOf(pick(g, []string{"ReduceMax", "ReduceMin"}), x.dtype, x.dims.With(1, extent.Of(1)), []string{x.name, g.ints(1)})
 	}
 	g.shown(x, unlike)
 }
@@ -50,7 +51,7 @@ func (g *generator) casts(seed uint64) {
 // converted adds a cast to another floating-point type, maybe by way of one with 8 bits that does not saturate.
 func (g *generator) converted(x tensor) (to tensor, overflows bool) {
 	cast := func(x tensor, d array.DType, code int64, more ...*onnx.Attribute) tensor {
-		return g.node("Cast", d, x.shape, single(x), append(more, integer("to", code))...)
+		return g.nodeOf("Cast", d, x.dims, single(x), append(more, integer("to", code))...)
 	}
 	if g.rng.IntN(5) == 0 {
 		saturate := int64(g.rng.IntN(2))
@@ -61,7 +62,7 @@ func (g *generator) converted(x tensor) (to tensor, overflows bool) {
 	if g.rng.IntN(4) == 0 {
 		like := array.New(d)
 		like.SetFloat(0, 1)
-		return g.node("CastLike", d, x.shape, []string{x.name, g.constant(like)}), false
+		return g.nodeOf("CastLike", d, x.dims, []string{x.name, g.constant(like)}), false
 	}
 	return cast(x, d, int64(onnx.DataType(d))), false
 }
@@ -75,31 +76,34 @@ func (g *generator) moved(x tensor) tensor {
 	}
 	switch g.rng.IntN(8) {
 	case 0:
-		return g.node(pick(g, []string{"Max", "Min"}), x.dtype, x.shape, []string{x.name, number()})
+		return g.nodeOf(pick(g, []string{"Max", "Min"}), x.dtype, x.dims, []string{x.name, number()})
 	case 1:
 		mask := g.random(array.Bool, slices.Clone(x.shape))
-		return g.node("Where", x.dtype, x.shape, []string{g.constant(mask), x.name, number()})
+		if x.dims.IsOpen() {
+			mask = g.random(array.Bool, []int64{1})
+		}
+		return g.nodeOf("Where", x.dtype, x.dims, []string{g.constant(mask), x.name, number()})
 	case 2:
-		return g.node("Transpose", x.dtype, []int64{x.shape[1], x.shape[0]}, single(x), ints("perm", 1, 0))
+		return g.nodeOf("Transpose", x.dtype, x.dims.Permuted([]int{1, 0}), single(x), ints("perm", 1, 0))
 	case 3:
-		return g.node("Concat", x.dtype, []int64{x.shape[0], 2 * x.shape[1]}, []string{x.name, x.name}, integer("axis", 1))
+		return g.nodeOf("Concat", x.dtype, x.dims.With(1, x.dims.At(1).Times(extent.Of(2))), []string{x.name, x.name}, integer("axis", 1))
 	case 4:
-		return g.node("Slice", x.dtype, x.shape, []string{x.name, g.ints(-1), g.ints(math.MinInt32), g.ints(1), g.ints(-1)})
+		return g.nodeOf("Slice", x.dtype, x.dims, []string{x.name, g.ints(-1), g.ints(math.MinInt32), g.ints(1), g.ints(-1)})
 	default:
-		return g.node(pick(g, []string{"Identity", "Neg", "Abs", "Relu", "Floor", "Round", "Sign"}), x.dtype, x.shape, single(x))
+		return g.nodeOf(pick(g, []string{"Identity", "Neg", "Abs", "Relu", "Floor", "Round", "Sign"}), x.dtype, x.dims, single(x))
 	}
 }
 
 // shown adds outputs: the value in float32, and its digits as integers, which are compared exactly.
 func (g *generator) shown(x tensor, unlike bool) {
-	f := g.node("Cast", array.Float32, x.shape, single(x), integer("to", int64(onnx.DataType(array.Float32))))
+	f := g.nodeOf("Cast", array.Float32, x.dims, single(x), integer("to", int64(onnx.DataType(array.Float32))))
 	number := func(v float32) string { return g.constant(array.FromFloat32([]float32{v})) }
-	nan := g.node("IsNaN", array.Bool, x.shape, single(f))
-	known := g.node("Where", array.Float32, x.shape, []string{nan.name, number(0), f.name})
-	small := g.node("Clip", array.Float32, x.shape, []string{known.name, number(-512), number(512)})
-	scaled := g.node("Mul", array.Float32, x.shape, []string{small.name, number(0x1p20)})
-	digits := g.node("Cast", array.Int32, x.shape, single(scaled), integer("to", int64(onnx.DataType(array.Int32))))
-	above := g.node("IsInf", array.Bool, x.shape, single(f)) // x has one reader, so that it need not be stored
+	nan := g.nodeOf("IsNaN", array.Bool, x.dims, single(f))
+	known := g.nodeOf("Where", array.Float32, x.dims, []string{nan.name, number(0), f.name})
+	small := g.nodeOf("Clip", array.Float32, x.dims, []string{known.name, number(-512), number(512)})
+	scaled := g.nodeOf("Mul", array.Float32, x.dims, []string{small.name, number(0x1p20)})
+	digits := g.nodeOf("Cast", array.Int32, x.dims, single(scaled), integer("to", int64(onnx.DataType(array.Int32))))
+	above := g.nodeOf("IsInf", array.Bool, x.dims, single(f)) // x has one reader, so that it need not be stored
 	for _, t := range []tensor{f, nan, digits, above} {
 		g.unlike[t.name] = unlike
 		g.graph.Outputs = append(g.graph.Outputs, info(t))

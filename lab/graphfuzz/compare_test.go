@@ -11,10 +11,15 @@ import (
 // Compare returns an error if outputs differ by more than rounding explains. The tolerance of floats is relative to
 // the tensor's largest element, because of cancellation, and does not apply to exact outputs.
 func (c *Case) Compare(got, want map[string]*array.Array, tolerance float64) error {
+	for _, o := range c.Model.Graph.Outputs {
+		if got[o.Name] == nil || want[o.Name] == nil && !c.Unlike[o.Name] {
+			return fmt.Errorf("output %q is missing", o.Name)
+		}
+	}
 	for name, w := range want {
 		g := got[name]
-		if g == nil || g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
-			return fmt.Errorf("output %q has another type or shape than %v%v", name, w.DType, w.Shape)
+		if g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
+			return fmt.Errorf("output %q is %v%v, not %v%v", name, g.DType, g.Shape, w.DType, w.Shape)
 		}
 		most := 0.0
 		if w.DType.IsFloat() && !c.Exact[name] {

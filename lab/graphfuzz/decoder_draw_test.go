@@ -1,9 +1,6 @@
 package graphfuzz
 
 import (
-	"fmt"
-	"math/rand/v2"
-
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
@@ -36,7 +33,7 @@ type attention struct {
 // GenerateDecoder draws a decoder of attention layers. It keeps keys and values with the axes of heads or of
 // positions first. The result depends only on the seed. Inputs have most new and most past positions.
 func GenerateDecoder(seed uint64, most int64) *Decoder {
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 3)), graph: &onnx.Graph{Name: fmt.Sprintf("decoder%d", seed)}, inputs: map[string]*array.Array{}}
+	g := newGenerator("decoder", seed, 3)
 	d := &Decoder{Case: &Case{Seed: seed, Inputs: g.inputs}, Along: 1 + g.rng.IntN(2)}
 	width := pick(g, []int64{4, 6, 16})
 	x := g.openInput(1, []int64{1, most, width}, StepExtent)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -17,10 +18,10 @@ func (g *generator) elementwise(seed uint64) {
 		return
 	}
 	d := pick(g, []array.DType{array.Float32, array.Float32, array.Float32, array.Float64})
-	rows, columns, odd := 1+int64(g.rng.IntN(6)), 1+int64(g.rng.IntN(40)), g.rng.IntN(3) == 0
+	one, rows, columns, odd := extent.Of(1), g.rows(6), g.rows(40), g.rng.IntN(3) == 0
 	var values []tensor
-	for _, shape := range [][]int64{{rows, columns}, {rows, columns}, {1, columns}, {rows, 1}} {
-		x := g.fed(d, shape...)
+	for _, shape := range [][]extent.Extent{{rows, columns}, {rows, columns}, {one, columns}, {rows, one}} {
+		x := g.add(d, shape...)
 		for i, a := int64(0), g.inputs[x.name]; i < a.Len(); i++ {
 			a.SetFloat(i, g.rng.NormFloat64()*math.Ldexp(1, g.rng.IntN(4)))
 			if odd && g.rng.IntN(6) == 0 {
@@ -35,8 +36,8 @@ func (g *generator) elementwise(seed uint64) {
 	reduced := g.rng.IntN(4) == 0
 	if reduced {
 		x := values[len(values)-1]
-		most := g.node(pick(g, []string{"ReduceMax", "ReduceMin"}), d, []int64{x.shape[0], 1}, []string{x.name, g.ints(1)})
-		values = append(values, g.node("Sub", d, x.shape, []string{x.name, most.name}))
+		most := g.nodeOf(pick(g, []string{"ReduceMax", "ReduceMin"}), d, x.dims.With(1, one), []string{x.name, g.ints(1)})
+		values = append(values, g.nodeOf("Sub", d, x.dims, []string{x.name, most.name}))
 	}
 	g.finish(values[len(values)-1], reduced)
 	if g.rng.IntN(2) == 0 {
@@ -48,28 +49,28 @@ func (g *generator) elementwise(seed uint64) {
 func (g *generator) rounded(values []tensor) tensor {
 	recent := func() tensor { return values[len(values)-1-min(g.rng.IntN(len(values)), g.rng.IntN(len(values)))] }
 	x, y := recent(), recent()
-	shape, _ := broadcast(x.shape, y.shape)
+	shape, _ := broadcast(x.dims, y.dims)
 	both := []string{x.name, y.name}
 	switch g.rng.IntN(12) {
 	case 0:
-		return g.node(pick(g, []string{"Neg", "Abs", "Floor", "Ceil", "Round", "Relu", "Identity"}), x.dtype, x.shape, single(x))
+		return g.nodeOf(pick(g, []string{"Neg", "Abs", "Floor", "Ceil", "Round", "Relu", "Identity"}), x.dtype, x.dims, single(x))
 	case 1:
-		return g.node("Sqrt", x.dtype, x.shape, single(g.node("Abs", x.dtype, x.shape, single(x))))
+		return g.nodeOf("Sqrt", x.dtype, x.dims, single(g.nodeOf("Abs", x.dtype, x.dims, single(x))))
 	case 2:
-		return g.node(pick(g, []string{"Max", "Min"}), x.dtype, shape, both)
+		return g.nodeOf(pick(g, []string{"Max", "Min"}), x.dtype, shape, both)
 	case 3:
-		less := g.node(pick(g, []string{"Less", "GreaterOrEqual"}), array.Bool, shape, both)
-		return g.node("Where", x.dtype, shape, []string{less.name, x.name, y.name})
+		less := g.nodeOf(pick(g, []string{"Less", "GreaterOrEqual"}), array.Bool, shape, both)
+		return g.nodeOf("Where", x.dtype, shape, []string{less.name, x.name, y.name})
 	case 4: // the remainder as it is often spelled out
-		floor := g.node("Floor", x.dtype, shape, single(g.node("Div", x.dtype, shape, both)))
-		whole := g.node("Mul", x.dtype, shape, []string{floor.name, y.name})
-		return g.node("Sub", x.dtype, shape, []string{x.name, whole.name})
+		floor := g.nodeOf("Floor", x.dtype, shape, single(g.nodeOf("Div", x.dtype, shape, both)))
+		whole := g.nodeOf("Mul", x.dtype, shape, []string{floor.name, y.name})
+		return g.nodeOf("Sub", x.dtype, shape, []string{x.name, whole.name})
 	case 5: // a difference of squares
-		a := g.node("Mul", x.dtype, x.shape, []string{x.name, x.name})
-		b := g.node("Mul", y.dtype, y.shape, []string{y.name, y.name})
-		return g.node("Sub", x.dtype, shape, []string{a.name, b.name})
+		a := g.nodeOf("Mul", x.dtype, x.dims, []string{x.name, x.name})
+		b := g.nodeOf("Mul", y.dtype, y.dims, []string{y.name, y.name})
+		return g.nodeOf("Sub", x.dtype, shape, []string{a.name, b.name})
 	default:
-		return g.node(pick(g, []string{"Add", "Sub", "Mul", "Mul", "Div"}), x.dtype, shape, both)
+		return g.nodeOf(pick(g, []string{"Add", "Sub", "Mul", "Mul", "Div"}), x.dtype, shape, both)
 	}
 }
 
@@ -81,10 +82,10 @@ func (g *generator) arithmetic(seed uint64) {
 		return
 	}
 	d := pick(g, []array.DType{array.Int32, array.Int64})
-	rows, columns := 1+int64(g.rng.IntN(6)), 1+int64(g.rng.IntN(40))
+	one, rows, columns := extent.Of(1), g.rows(6), g.rows(40)
 	var values []tensor
-	for _, shape := range [][]int64{{rows, columns}, {rows, columns}, {1, columns}} {
-		x := g.fed(d, shape...)
+	for _, shape := range [][]extent.Extent{{rows, columns}, {rows, columns}, {one, columns}} {
+		x := g.add(d, shape...)
 		for i, a := int64(0), g.inputs[x.name]; i < a.Len(); i++ {
 			numbers := []int64{int64(g.rng.IntN(15) - 7), int64(g.rng.IntN(2000) - 1000), int64(int32(g.rng.Uint32())), math.MinInt32, math.MaxInt32}
 			if d == array.Int64 {
@@ -110,40 +111,37 @@ func (g *generator) integral(values []tensor) tensor {
 		return g.constant(a)
 	}
 	cast := func(x tensor, d array.DType) tensor {
-		return g.node("Cast", d, x.shape, single(x), integer("to", int64(onnx.DataType(d))))
+		return g.nodeOf("Cast", d, x.dims, single(x), integer("to", int64(onnx.DataType(d))))
 	}
-	shape, _ := broadcast(x.shape, y.shape)
+	shape, _ := broadcast(x.dims, y.dims)
 	switch g.rng.IntN(12) {
 	case 0:
-		return g.node(pick(g, []string{"Neg", "Abs", "Sign"}), d, x.shape, single(x))
+		return g.nodeOf(pick(g, []string{"Neg", "Abs", "Sign"}), d, x.dims, single(x))
 	case 1:
-		return g.node("Div", d, x.shape, []string{x.name, small(1, 9)})
+		return g.nodeOf("Div", d, x.dims, []string{x.name, small(1, 9)})
 	case 2:
-		return g.node("Mod", d, x.shape, []string{x.name, pick(g, []string{small(1, 9), small(-9, -2)})}, integer("fmod", int64(g.rng.IntN(2))))
+		return g.nodeOf("Mod", d, x.dims, []string{x.name, pick(g, []string{small(1, 9), small(-9, -2)})}, integer("fmod", int64(g.rng.IntN(2))))
 	case 3:
 		axis := int64(g.rng.IntN(2))
-		shape := append([]int64{}, x.shape...)
-		shape[axis] = 1
-		x = g.node("Mod", d, x.shape, []string{x.name, small(1000, 9999)}) // ONNX Runtime's sums saturate
-		return g.node(pick(g, []string{"ReduceSum", "ReduceMax", "ReduceMin"}), d, shape, []string{x.name, g.ints(axis)})
+		x = g.nodeOf("Mod", d, x.dims, []string{x.name, small(1000, 9999)}) // ONNX Runtime's sums saturate
+		return g.nodeOf(pick(g, []string{"ReduceSum", "ReduceMax", "ReduceMin"}), d, x.dims.With(int(axis), extent.Of(1)), []string{x.name, g.ints(axis)})
 	case 4:
-		shape := []int64{x.shape[0], 1}
-		at := g.node(pick(g, []string{"ArgMax", "ArgMin"}), array.Int64, shape, single(cast(x, array.Int32)), integer("axis", 1), integer("select_last_index", int64(g.rng.IntN(2))))
+		at := g.nodeOf(pick(g, []string{"ArgMax", "ArgMin"}), array.Int64, x.dims.With(1, extent.Of(1)), single(cast(x, array.Int32)), integer("axis", 1), integer("select_last_index", int64(g.rng.IntN(2))))
 		return cast(at, d)
 	case 5:
-		return g.node("CumSum", d, x.shape, []string{x.name, g.ints(int64(g.rng.IntN(2)))}, integer("reverse", int64(g.rng.IntN(2))), integer("exclusive", int64(g.rng.IntN(2))))
+		return g.nodeOf("CumSum", d, x.dims, []string{x.name, g.ints(int64(g.rng.IntN(2)))}, integer("reverse", int64(g.rng.IntN(2))), integer("exclusive", int64(g.rng.IntN(2))))
 	case 6: // through bytes, where bits are shifted
 		b := cast(x, array.Uint8)
 		by := array.New(array.Uint8)
 		by.SetInt(0, int64(g.rng.IntN(8)))
 		direction := &onnx.Attribute{Name: "direction", Type: onnx.AttrString, String: pick(g, []string{"LEFT", "RIGHT"})}
-		return cast(g.node("BitShift", array.Uint8, x.shape, []string{b.name, g.constant(by)}, direction), d)
+		return cast(g.nodeOf("BitShift", array.Uint8, x.dims, []string{b.name, g.constant(by)}, direction), d)
 	case 7:
 		return cast(cast(x, pick(g, []array.DType{array.Int8, array.Uint8, array.Int32, array.Bool})), d)
 	case 8:
-		less := g.node(pick(g, []string{"Less", "GreaterOrEqual", "Equal"}), array.Bool, shape, []string{x.name, y.name})
-		return g.node("Where", d, shape, []string{less.name, x.name, y.name})
+		less := g.nodeOf(pick(g, []string{"Less", "GreaterOrEqual", "Equal"}), array.Bool, shape, []string{x.name, y.name})
+		return g.nodeOf("Where", d, shape, []string{less.name, x.name, y.name})
 	default:
-		return g.node(pick(g, []string{"Add", "Sub", "Mul", "Max", "Min"}), d, shape, []string{x.name, y.name})
+		return g.nodeOf(pick(g, []string{"Add", "Sub", "Mul", "Max", "Min"}), d, shape, []string{x.name, y.name})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -16,6 +17,8 @@ type Case struct {
 	// Exact lists the outputs that have a unique correct value, and Unlike those that ONNX Runtime computes in other
 	// types than the model does.
 	Exact, Unlike map[string]bool
+	// Symbols lists the open extents. Inputs have the most of each.
+	Symbols []*extent.Symbol
 }
 
 // opset is the operator set of the generator.
@@ -24,21 +27,28 @@ const opset = 19
 // maxElements keeps tensors small enough for hundreds of models a minute.
 const maxElements = 4096
 
-// Generate draws a model. It depends only on the seed.
+// Generate draws a model of fixed shapes. It depends only on the seed.
 func Generate(seed uint64) *Case {
 	if seed%8 == 7 {
-		return generateMasked(seed)
+		return newGenerator("masked", seed, 7).maskedCase(seed)
 	}
-	g := &generator{
-		rng: rand.New(rand.NewPCG(seed, 0)), graph: &onnx.Graph{Name: fmt.Sprintf("graph%d", seed)},
-		inputs: map[string]*array.Array{}, exact: map[string]bool{}, unlike: map[string]bool{},
-	}
+	g := newGenerator("graph", seed, 0)
 	for range 1 + g.rng.IntN(3) {
 		g.input()
 	}
-	for nodes := 1 + g.rng.IntN(12); len(g.graph.Nodes) < nodes; {
-		g.step()
+	return g.complete(seed)
+}
+
+func newGenerator(name string, seed, stream uint64) *generator {
+	return &generator{
+		rng: rand.New(rand.NewPCG(seed, stream)), graph: &onnx.Graph{Name: fmt.Sprint(name, seed)},
+		inputs: map[string]*array.Array{}, exact: map[string]bool{}, unlike: map[string]bool{}, extents: map[string]extent.Extent{},
 	}
+}
+
+// complete adds nodes and outputs to a graph of inputs.
+func (g *generator) complete(seed uint64) *Case {
+	g.steps(1 + g.rng.IntN(12))
 	g.outputs()
 	g.selection(seed)
 	g.blocks(seed)
@@ -46,16 +56,24 @@ func Generate(seed uint64) *Case {
 	g.casts(seed)
 	g.elementwise(seed)
 	g.arithmetic(seed)
-	return &Case{Seed: seed, Exact: g.exact, Unlike: g.unlike, Inputs: g.inputs, Model: &onnx.Model{
+	return &Case{Seed: seed, Exact: g.exact, Unlike: g.unlike, Inputs: g.inputs, Symbols: g.symbols.Symbols(), Model: &onnx.Model{
 		IRVersion: 9, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph,
 	}}
 }
 
-// tensor is a value of the graph being drawn.
+// steps adds nodes until there are at least so many new values.
+func (g *generator) steps(values int) {
+	for values += len(g.tensors); len(g.tensors) < values; {
+		g.step()
+	}
+}
+
+// tensor is a value of the graph being drawn. shape holds the most of each extent.
 type tensor struct {
 	name  string
 	dtype array.DType
 	shape []int64
+	dims  extent.Shape
 }
 
 func (t tensor) rank() int { return len(t.shape) }
@@ -68,6 +86,10 @@ type generator struct {
 	count   int
 	// exact and unlike list outputs, as in Case.
 	exact, unlike map[string]bool
+	// extents holds the open extents by name; it is empty for graphs of fixed shapes.
+	extents map[string]extent.Extent
+	// symbols owns them.
+	symbols extent.Set
 }
 
 // inputTypes lists the types of arithmetic inputs, weighted by frequency.
@@ -82,15 +104,16 @@ func (g *generator) input() {
 	if g.rng.IntN(3) == 0 { // an image
 		d, shape = array.Float32, []int64{1, 1 + int64(g.rng.IntN(20)), 3 + int64(g.rng.IntN(8)), 3 + int64(g.rng.IntN(8))}
 	}
-	t := g.value(d, shape)
-	g.graph.Inputs = append(g.graph.Inputs, info(t))
-	g.inputs[t.name] = g.random(d, shape)
-	g.tensors = append(g.tensors, t)
+	g.add(d, extent.Fixed(shape...).Extents()...)
 }
 
 func (g *generator) value(d array.DType, shape []int64) tensor {
+	return g.valueOf(d, extent.Fixed(append([]int64{}, shape...)...))
+}
+
+func (g *generator) valueOf(d array.DType, shape extent.Shape) tensor {
 	g.count++
-	return tensor{fmt.Sprintf("v%d", g.count), d, append([]int64{}, shape...)}
+	return tensor{fmt.Sprintf("v%d", g.count), d, shape.Max(), shape}
 }
 
 // random returns multiples of 1/8 in [-2, 2], or small integers.
@@ -124,13 +147,24 @@ func (g *generator) ints(values ...int64) string {
 	return g.constant(a)
 }
 
-// node adds a node with one result and returns the result.
+// node adds a node with one result of a fixed shape and returns the result.
 func (g *generator) node(op string, d array.DType, shape []int64, inputs []string, attributes ...*onnx.Attribute) tensor {
-	t := g.value(d, shape)
+	return g.nodeOf(op, d, extent.Fixed(append([]int64{}, shape...)...), inputs, attributes...)
+}
+
+// nodeOf is node for any shape.
+func (g *generator) nodeOf(op string, d array.DType, shape extent.Shape, inputs []string, attributes ...*onnx.Attribute) tensor {
+	t := g.apart(op, d, shape, inputs, attributes...)
+	g.tensors = append(g.tensors, t)
+	return t
+}
+
+// apart is nodeOf for a result that later steps do not read by chance.
+func (g *generator) apart(op string, d array.DType, shape extent.Shape, inputs []string, attributes ...*onnx.Attribute) tensor {
+	t := g.valueOf(d, shape)
 	g.graph.Nodes = append(g.graph.Nodes, &onnx.Node{
 		Name: "n_" + t.name, Op: op, Inputs: inputs, Outputs: []string{t.name}, Attributes: attributes,
 	})
-	g.tensors = append(g.tensors, t)
 	return t
 }
 
@@ -143,7 +177,10 @@ func (g *generator) outputs() {
 		}
 	}
 	last := g.tensors[len(g.tensors)-1]
-	for _, t := range g.tensors[len(g.graph.Inputs):] {
+	for _, t := range g.tensors {
+		if _, isInput := g.inputs[t.name]; isInput {
+			continue
+		}
 		if t.name == last.name || !read[t.name] && g.rng.IntN(4) > 0 || g.rng.IntN(8) == 0 {
 			g.graph.Outputs = append(g.graph.Outputs, info(t))
 		}
@@ -152,8 +189,12 @@ func (g *generator) outputs() {
 
 func info(t tensor) *onnx.ValueInfo {
 	v := &onnx.ValueInfo{Name: t.name, DType: t.dtype, HasShape: true}
-	for _, e := range t.shape {
-		v.Shape = append(v.Shape, onnx.Dim{Value: e})
+	for _, e := range t.dims.Extents() {
+		d := onnx.Dim{Value: e.Max()}
+		if e.IsOpen() {
+			d = onnx.Dim{Value: -1, Param: e.String()}
+		}
+		v.Shape = append(v.Shape, d)
 	}
 	return v
 }
@@ -176,4 +217,8 @@ func ints(name string, values ...int64) *onnx.Attribute {
 
 func integer(name string, v int64) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrInt, Int: v}
+}
+
+func text(name, v string) *onnx.Attribute {
+	return &onnx.Attribute{Name: name, Type: onnx.AttrString, String: v}
 }

@@ -4,9 +4,9 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -32,11 +32,11 @@ func (g *generator) integers(seed uint64) {
 		return
 	}
 	l := &layers{generator: g, dtype: pick(g, []array.DType{array.Uint8, array.Int8})}
-	shape := []int64{1 + int64(g.rng.IntN(9)), 1 + int64(g.rng.IntN(40))}
+	shape := []extent.Extent{g.rows(9), extent.Of(1 + int64(g.rng.IntN(40)))}
 	if g.rng.IntN(3) > 0 {
-		shape = []int64{1, 1 + int64(g.rng.IntN(20)), 3 + int64(g.rng.IntN(8)), 3 + int64(g.rng.IntN(8))}
+		shape = []extent.Extent{g.rows(1), extent.Of(1 + int64(g.rng.IntN(20))), g.side(), g.side()}
 	}
-	l.quantise(g.fed(array.Float32, shape...), -6)
+	l.quantise(g.add(array.Float32, shape...), -6)
 	for range 1 + g.rng.IntN(4) {
 		pick(g, []func(quantised){l.conv, l.conv, l.product, l.product, l.add, l.maxPool, l.concat})(l.made[len(l.made)-1-g.rng.IntN(min(2, len(l.made)))])
 	}
@@ -61,12 +61,12 @@ func (l *layers) parameters(exponents []int, zero int64, d array.DType) (scale, 
 }
 
 // result draws the quantisation of a result with a scale of the given exponent and a zero point near the middle.
-func (l *layers) result(shape []int64, exponent int) quantised {
+func (l *layers) result(exponent int) quantised {
 	zero := int64(l.rng.IntN(31) - 15)
 	if l.dtype == array.Uint8 {
 		zero += 128
 	}
-	q := quantised{tensor: tensor{dtype: l.dtype, shape: shape}, exponent: exponent}
+	q := quantised{exponent: exponent}
 	q.scale, q.zero = l.parameters([]int{exponent}, zero, l.dtype)
 	return q
 }
@@ -79,14 +79,14 @@ func (l *layers) keep(q quantised, made tensor) {
 
 func (l *layers) quantise(x tensor, exponent int) {
 	if l.rng.IntN(4) == 0 {
-		x = l.node("Relu", x.dtype, x.shape, single(x))
+		x = l.nodeOf("Relu", x.dtype, x.dims, single(x))
 	}
-	q := l.result(x.shape, exponent)
-	l.keep(q, l.node("QuantizeLinear", l.dtype, x.shape, []string{x.name, q.scale, q.zero}))
+	q := l.result(exponent)
+	l.keep(q, l.nodeOf("QuantizeLinear", l.dtype, x.dims, []string{x.name, q.scale, q.zero}))
 }
 
 func (l *layers) floats(q quantised) tensor {
-	return l.node("DequantizeLinear", array.Float32, q.shape, []string{q.name, q.scale, q.zero})
+	return l.nodeOf("DequantizeLinear", array.Float32, q.dims, []string{q.name, q.scale, q.zero})
 }
 
 // weights returns bytes with one scale or one per channel. The exponents of their scales are -7 and -8.
@@ -126,8 +126,8 @@ func (l *layers) conv(x quantised) {
 		group = 2
 	}
 	out := group * (1 + int64(l.rng.IntN(max(1, int(20/group)))))
-	shape := []int64{1, out, w.out(x.shape[2]), w.out(x.shape[3])}
-	if !fits(shape) {
+	shape := w.over(x.tensor).With(1, extent.Of(out))
+	if !fits(shape.Max()) {
 		return
 	}
 	codes, scale, zero := l.weights(0, out, in/group, w.kernel, w.kernel)
@@ -135,16 +135,16 @@ func (l *layers) conv(x quantised) {
 		ints("strides", w.stride, w.stride), ints("pads", w.pad, w.pad, w.pad, w.pad), ints("dilations", w.dilation, w.dilation)}
 	exponent := l.sums(x, in/group*w.kernel*w.kernel)
 	if l.rng.IntN(2) == 0 {
-		q := l.result(shape, exponent)
-		l.keep(q, l.node("QLinearConv", l.dtype, shape, []string{x.name, x.scale, x.zero, codes, scale, zero, q.scale, q.zero}, attrs...))
+		q := l.result(exponent)
+		l.keep(q, l.nodeOf("QLinearConv", l.dtype, shape, []string{x.name, x.scale, x.zero, codes, scale, zero, q.scale, q.zero}, attrs...))
 		return
 	}
-	f := l.node("DequantizeLinear", array.Float32, []int64{out, in / group, w.kernel, w.kernel}, []string{codes, scale, zero}, integer("axis", 0))
+	f := l.nodeOf("DequantizeLinear", array.Float32, extent.Fixed(out, in/group, w.kernel, w.kernel), []string{codes, scale, zero}, integer("axis", 0))
 	operands := []string{l.floats(x).name, f.name}
 	if l.rng.IntN(2) == 0 {
 		operands = append(operands, l.constant(l.random(array.Float32, []int64{out})))
 	}
-	l.quantise(l.node("Conv", array.Float32, shape, operands, attrs...), exponent)
+	l.quantise(l.nodeOf("Conv", array.Float32, shape, operands, attrs...), exponent)
 }
 
 // product multiplies rows by a matrix.
@@ -154,33 +154,33 @@ func (l *layers) product(x quantised) {
 	}
 	depth, columns := x.shape[1], 1+int64(l.rng.IntN(40))
 	codes, scale, zero := l.weights(1, depth, columns)
-	shape := []int64{x.shape[0], columns}
+	shape := x.dims.With(1, extent.Of(columns))
 	exponent := l.sums(x, depth)
 	if l.rng.IntN(2) == 0 {
-		q := l.result(shape, exponent)
-		l.keep(q, l.node("QLinearMatMul", l.dtype, shape, []string{x.name, x.scale, x.zero, codes, scale, zero, q.scale, q.zero}))
+		q := l.result(exponent)
+		l.keep(q, l.nodeOf("QLinearMatMul", l.dtype, shape, []string{x.name, x.scale, x.zero, codes, scale, zero, q.scale, q.zero}))
 		return
 	}
-	f := l.node("DequantizeLinear", array.Float32, []int64{depth, columns}, []string{codes, scale, zero}, integer("axis", 1))
-	l.quantise(l.node("MatMul", array.Float32, shape, []string{l.floats(x).name, f.name}), exponent)
+	f := l.nodeOf("DequantizeLinear", array.Float32, extent.Fixed(depth, columns), []string{codes, scale, zero}, integer("axis", 1))
+	l.quantise(l.nodeOf("MatMul", array.Float32, shape, []string{l.floats(x).name, f.name}), exponent)
 }
 
 // add adds the sum of two quantised values of one shape, possibly the same value twice.
 func (l *layers) add(x quantised) {
 	other := x
 	for _, o := range l.made {
-		if slices.Equal(o.shape, x.shape) && max(o.exponent-x.exponent, x.exponent-o.exponent) < 8 {
+		if o.dims.Equal(x.dims) && max(o.exponent-x.exponent, x.exponent-o.exponent) < 8 {
 			other = o
 			break
 		}
 	}
 	exponent := max(x.exponent, other.exponent) + l.rng.IntN(2)
 	if l.rng.IntN(2) == 0 {
-		l.quantise(l.node("Add", array.Float32, x.shape, []string{l.floats(x).name, l.floats(other).name}), exponent)
+		l.quantise(l.nodeOf("Add", array.Float32, x.dims, []string{l.floats(x).name, l.floats(other).name}), exponent)
 		return
 	}
-	q := l.result(x.shape, exponent)
-	l.keep(q, l.node("QLinearAdd", l.dtype, x.shape, []string{x.name, x.scale, x.zero, other.name, other.scale, other.zero, q.scale, q.zero}))
+	q := l.result(exponent)
+	l.keep(q, l.nodeOf("QLinearAdd", l.dtype, x.dims, []string{x.name, x.scale, x.zero, other.name, other.scale, other.zero, q.scale, q.zero}))
 	l.graph.Nodes[len(l.graph.Nodes)-1].Domain = runtimeDomain
 }
 
@@ -191,16 +191,14 @@ func (l *layers) maxPool(x quantised) {
 	if x.rank() != 4 || !w.fits(x.tensor) {
 		return
 	}
-	shape := []int64{1, x.shape[1], w.out(x.shape[2]), w.out(x.shape[3])}
-	l.keep(x, l.node("MaxPool", l.dtype, shape, single(x.tensor), ints("kernel_shape", w.kernel, w.kernel),
+	l.keep(x, l.nodeOf("MaxPool", l.dtype, w.over(x.tensor), single(x.tensor), ints("kernel_shape", w.kernel, w.kernel),
 		ints("strides", w.stride, w.stride), ints("pads", w.pad, w.pad, w.pad, w.pad)))
 }
 
 // concat concatenates a value of bytes with itself.
 func (l *layers) concat(x quantised) {
-	shape := slices.Clone(x.shape)
-	shape[1] *= 2
-	if shape[1] <= 64 && fits(shape) {
-		l.keep(x, l.node("Concat", l.dtype, shape, []string{x.name, x.name}, integer("axis", 1)))
+	shape := x.dims.With(1, x.dims.At(1).Times(extent.Of(2)))
+	if shape.Max()[1] <= 64 && fits(shape.Max()) {
+		l.keep(x, l.nodeOf("Concat", l.dtype, shape, []string{x.name, x.name}, integer("axis", 1)))
 	}
 }

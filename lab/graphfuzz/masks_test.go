@@ -1,37 +1,34 @@
 package graphfuzz
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
 // attentionOpset is the operator set of models with the operator Attention.
 const attentionOpset = 23
 
-// generateMasked draws one or two layers of masked attention. Some queries may see no key.
-func generateMasked(seed uint64) *Case {
-	g := &generator{
-		rng: rand.New(rand.NewPCG(seed, 7)), graph: &onnx.Graph{Name: fmt.Sprintf("masked%d", seed)}, inputs: map[string]*array.Array{},
-	}
-	m := &masked{generator: g, batch: 1 + int64(g.rng.IntN(2)), keys: 1 + int64(g.rng.IntN(12)), head: pick(g, []int64{2, 4, 5, 8, 16})}
-	m.groups, m.heads, m.queries = 1+int64(g.rng.IntN(3)), 1+int64(g.rng.IntN(2)), m.keys
-	m.heads *= m.groups
+// maskedCase draws one or two layers of masked attention. Some queries may see no key.
+func (g *generator) maskedCase(seed uint64) *Case {
+	m := &masked{generator: g, batch: g.rows(2), keys: g.rows(12), head: extent.Of(pick(g, []int64{2, 4, 5, 8, 16}))}
+	groups, shared := 1+int64(g.rng.IntN(3)), 1+int64(g.rng.IntN(2))
+	m.groups, m.heads, m.queries = extent.Of(groups), extent.Of(groups*shared), m.keys
 	if g.rng.IntN(3) == 0 {
-		m.queries = 1 + int64(g.rng.IntN(12))
+		m.queries = g.rows(12)
 	}
 	form := pick(g, []func(q, k, v tensor) tensor{m.operator, m.operator, m.explicit})
-	q, k, v := m.fed(array.Float32, m.batch, m.heads, m.queries, m.head), m.fed(array.Float32, m.batch, m.groups, m.keys, m.head), m.fed(array.Float32, m.batch, m.groups, m.keys, m.head)
+	q, k, v := m.add(array.Float32, m.batch, m.heads, m.queries, m.head), m.add(array.Float32, m.batch, m.groups, m.keys, m.head), m.add(array.Float32, m.batch, m.groups, m.keys, m.head)
 	y := form(q, k, v)
 	if m.groups == m.heads && m.keys == m.queries && g.rng.IntN(2) == 0 { // what a masked row does to a later layer
-		y = m.node("Add", y.dtype, y.shape, []string{q.name, y.name})
+		y = m.nodeOf("Add", y.dtype, y.dims, []string{q.name, y.name})
 		y = form(y, y, y)
 	}
 	m.graph.Outputs = append(m.graph.Outputs, info(y))
-	return &Case{Seed: seed, Inputs: g.inputs, Model: &onnx.Model{
+	g.cover()
+	return &Case{Seed: seed, Inputs: g.inputs, Symbols: g.symbols.Symbols(), Model: &onnx.Model{
 		IRVersion: 10, ProducerName: "graphfuzz", Opsets: []onnx.Opset{{Version: attentionOpset}}, Graph: g.graph,
 	}}
 }
@@ -39,14 +36,16 @@ func generateMasked(seed uint64) *Case {
 // masked generates attention of (batch, heads, queries, head) over (batch, groups, keys, head).
 type masked struct {
 	*generator
-	batch, heads, groups, queries, keys, head int64
+	batch, heads, groups, queries, keys, head extent.Extent
 }
 
 // mask adds a mask that broadcasts to (batch, heads, queries, keys), of bools or of numbers to add. Those are 0 and
 // off.
 func (m *masked) mask(d array.DType, off float64) tensor {
-	shape := pick(m.generator, [][]int64{{m.queries, m.keys}, {1, 1, m.queries, m.keys}, {m.batch, 1, m.queries, m.keys}, {m.batch, m.heads, m.queries, m.keys}})
-	t := m.fed(d, shape...)
+	one := extent.Of(1)
+	shape := pick(m.generator, [][]extent.Extent{{m.queries, m.keys}, {one, one, m.queries, m.keys}, {m.batch, one, m.queries, m.keys}, {m.batch, m.heads, m.queries, m.keys}})
+	t := m.add(d, shape...)
+	keys := m.keys.Max()
 	a := m.inputs[t.name]
 	for i := range a.Len() {
 		visible := m.rng.IntN(3) > 0
@@ -60,11 +59,11 @@ func (m *masked) mask(d array.DType, off float64) tensor {
 			a.SetFloat(i, off)
 		}
 	}
-	for row := range a.Len() / m.keys {
+	for row := range a.Len() / keys {
 		if m.rng.IntN(4) > 0 {
 			continue
 		}
-		for i := row * m.keys; i < (row+1)*m.keys; i++ {
+		for i := row * keys; i < (row+1)*keys; i++ {
 			if d == array.Bool {
 				a.SetInt(i, 0)
 			} else {
@@ -84,42 +83,39 @@ func (m *masked) operator(q, k, v tensor) tensor {
 	if m.rng.IntN(4) == 0 {
 		attributes = append(attributes, &onnx.Attribute{Name: "softcap", Type: onnx.AttrFloat, Float: 2})
 	}
-	return m.node("Attention", q.dtype, q.shape, in, attributes...)
+	return m.nodeOf("Attention", q.dtype, q.dims, in, attributes...)
 }
 
 // explicit adds attention as a product, a mask, a softmax and another product. A softmax over a row of minus infinity
 // is NaN, which some models replace by 0.
 func (m *masked) explicit(q, k, v tensor) tensor {
-	scores, all := []int64{m.batch, m.heads, m.queries, m.keys}, []int64{m.batch, m.heads, m.keys, m.head}
+	scores, all := extent.ShapeOf(m.batch, m.heads, m.queries, m.keys), extent.ShapeOf(m.batch, m.heads, m.keys, m.head)
 	widen := func(t tensor) tensor {
 		if m.heads == m.groups {
 			return t
 		}
-		shared := m.heads / m.groups
-		t = m.node("Unsqueeze", t.dtype, []int64{m.batch, m.groups, 1, m.keys, m.head}, []string{t.name, m.ints(2)})
-		wide := []int64{m.batch, m.groups, shared, m.keys, m.head}
-		t = m.node("Expand", t.dtype, wide, []string{t.name, m.ints(wide...)})
-		return m.node("Reshape", t.dtype, all, []string{t.name, m.ints(all...)})
+		narrow := extent.ShapeOf(m.batch, m.groups, extent.Of(1), m.keys, m.head)
+		wide := narrow.With(2, m.heads.Over(m.groups))
+		t = m.nodeOf("Unsqueeze", t.dtype, narrow, []string{t.name, m.ints(2)})
+		shape, _ := m.targetOf(wide)
+		t = m.nodeOf("Expand", t.dtype, wide, []string{t.name, shape})
+		t, _ = m.reshaped(t, all)
+		return t
 	}
 	k, v = widen(k), widen(v)
-	turned := m.node("Transpose", k.dtype, []int64{m.batch, m.heads, m.head, m.keys}, single(k), ints("perm", 0, 1, 3, 2))
-	s := m.node("MatMul", q.dtype, scores, []string{q.name, turned.name})
-	number := func(v float64) string {
-		a := array.New(array.Float32)
-		a.SetFloat(0, v)
-		return m.constant(a)
-	}
-	s = m.node("Mul", s.dtype, scores, []string{s.name, number(0.25)})
+	turned := m.nodeOf("Transpose", k.dtype, all.Permuted([]int{0, 1, 3, 2}), single(k), ints("perm", 0, 1, 3, 2))
+	s := m.nodeOf("MatMul", q.dtype, scores, []string{q.name, turned.name})
+	s = m.nodeOf("Mul", s.dtype, scores, []string{s.name, m.scalar(0.25)})
 	off := pick(m.generator, []float64{math.Inf(-1), math.Inf(-1), -1e4, -math.MaxFloat32})
 	if m.rng.IntN(2) == 0 {
-		s = m.node("Add", s.dtype, scores, []string{s.name, m.mask(array.Float32, off).name})
+		s = m.nodeOf("Add", s.dtype, scores, []string{s.name, m.mask(array.Float32, off).name})
 	} else {
-		s = m.node("Where", s.dtype, scores, []string{m.mask(array.Bool, off).name, s.name, number(off)})
+		s = m.nodeOf("Where", s.dtype, scores, []string{m.mask(array.Bool, off).name, s.name, m.scalar(off)})
 	}
-	p := m.node("Softmax", s.dtype, scores, single(s), integer("axis", -1))
+	p := m.nodeOf("Softmax", s.dtype, scores, single(s), integer("axis", -1))
 	if m.rng.IntN(2) == 0 {
-		nan := m.node("IsNaN", array.Bool, scores, single(p))
-		p = m.node("Where", p.dtype, scores, []string{nan.name, number(0), p.name})
+		nan := m.nodeOf("IsNaN", array.Bool, scores, single(p))
+		p = m.nodeOf("Where", p.dtype, scores, []string{nan.name, m.scalar(0), p.name})
 	}
-	return m.node("MatMul", p.dtype, q.shape, []string{p.name, v.name})
+	return m.nodeOf("MatMul", p.dtype, q.dims, []string{p.name, v.name})
 }

@@ -1,17 +1,21 @@
 package graphfuzz
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
 // step adds a node of a random kind, or none if no value suits.
 func (g *generator) step() {
 	kinds := []func(){
-		g.unary, g.unary, g.binary, g.binary, g.compare, g.logic, g.where, g.cast, g.transpose, g.reshape, g.concat, g.slice, g.pad,
+		g.unary, g.unary, g.binary, g.binary, g.compare, g.logic, g.where, g.cast, g.transpose, g.reshape, g.reshape, g.concat, g.slice, g.pad,
 		g.split, g.expand, g.gather, g.reduce, g.reduce, g.softmax, g.norm, g.matmul, g.matmul, g.gemm, g.conv, g.conv, g.pool, g.batchNorm,
+		g.tile, g.filled, g.positions, g.mask, g.resize, g.attention, g.selectRange, g.largest, g.cumSum, g.argMax, g.groupNorm, g.convTranspose, g.rotate, g.align,
+		g.scaled, g.blocksOfSpace, g.einsum, g.scatter, g.oneHot, g.crop, g.roll, g.recurrent, g.sample, g.lengths,
 	}
 	pick(g, kinds)()
 }
@@ -20,11 +24,14 @@ func isFloat(t tensor) bool { return t.dtype == array.Float32 || t.dtype == arra
 func isSingle(t tensor) bool {
 	return t.dtype == array.Float32
 }
-func isImage(t tensor) bool    { return isSingle(t) && t.rank() == 4 }
-func hasAxis(t tensor) bool    { return t.rank() > 0 }
-func isNumber(t tensor) bool   { return isFloat(t) || t.dtype == array.Int32 || t.dtype == array.Int64 }
-func anything(tensor) bool     { return true }
-func fits(shape []int64) bool  { return array.Elements(shape) <= maxElements }
+func hasAxis(t tensor) bool   { return t.rank() > 0 }
+func isNumber(t tensor) bool  { return isFloat(t) || t.dtype == array.Int32 || t.dtype == array.Int64 }
+func anything(tensor) bool    { return true }
+func fits(shape []int64) bool { return array.Elements(shape) <= maxElements }
+func isFull(t tensor) bool    { return !slices.ContainsFunc(t.dims.Extents(), isMaybeNone) }
+func isMaybeNone(e extent.Extent) bool {
+	return e.Min() < 1
+}
 func single(t tensor) []string { return []string{t.name} }
 
 // unary adds a unary function that is bounded or smooth, so that rounding errors stay small.
@@ -40,48 +47,48 @@ func (g *generator) unary() {
 	in := single(t)
 	switch op {
 	case "Exp":
-		in = single(g.node("Tanh", t.dtype, t.shape, in))
+		in = single(g.nodeOf("Tanh", t.dtype, t.dims, in))
 	case "Sqrt":
-		in = single(g.node("Abs", t.dtype, t.shape, in))
+		in = single(g.nodeOf("Abs", t.dtype, t.dims, in))
 	}
-	g.node(op, t.dtype, t.shape, in)
+	g.nodeOf(op, t.dtype, t.dims, in)
 }
 
 // partner returns a tensor that broadcasts with t: another value or a new constant.
-func (g *generator) partner(t tensor) (name string, shape []int64) {
+func (g *generator) partner(t tensor) (name string, shape extent.Shape) {
 	other, ok := g.any(func(o tensor) bool {
-		shape, ok := broadcast(t.shape, o.shape)
-		return o.dtype == t.dtype && ok && fits(shape)
+		shape, ok := broadcast(t.dims, o.dims)
+		return o.dtype == t.dtype && ok && fits(shape.Max())
 	})
 	if ok && g.rng.IntN(3) > 0 {
-		shape, _ = broadcast(t.shape, other.shape)
+		shape, _ = broadcast(t.dims, other.dims)
 		return other.name, shape
 	}
 	part := slices.Clone(t.shape[g.rng.IntN(t.rank()+1):])
 	for k := range part {
-		if g.rng.IntN(3) == 0 {
+		if g.rng.IntN(3) == 0 || t.dims.At(t.rank()-len(part)+k).IsOpen() {
 			part[k] = 1
 		}
 	}
-	return g.constant(g.random(t.dtype, part)), t.shape
+	return g.constant(g.random(t.dtype, part)), t.dims
 }
 
 // broadcast returns the common shape of two shapes by numpy's rules.
-func broadcast(a, b []int64) (shape []int64, ok bool) {
-	if len(a) < len(b) {
+func broadcast(a, b extent.Shape) (shape extent.Shape, ok bool) {
+	if a.Rank() < b.Rank() {
 		a, b = b, a
 	}
-	shape = slices.Clone(a)
-	for k, e := range b {
-		at := len(a) - len(b) + k
+	all := slices.Clone(a.Extents())
+	for k, e := range b.Extents() {
+		at := len(all) - b.Rank() + k
 		switch {
-		case shape[at] == 1:
-			shape[at] = e
-		case e != 1 && e != shape[at]:
-			return nil, false
+		case all[at].Is(1):
+			all[at] = e
+		case !e.Is(1) && e != all[at]:
+			return extent.Shape{}, false
 		}
 	}
-	return shape, true
+	return extent.ShapeOf(all...), true
 }
 
 func (g *generator) binary() {
@@ -94,7 +101,7 @@ func (g *generator) binary() {
 	if g.rng.IntN(2) == 0 {
 		slices.Reverse(in)
 	}
-	g.node(pick(g, []string{"Add", "Sub", "Mul", "Max", "Min"}), t.dtype, shape, in)
+	g.nodeOf(pick(g, []string{"Add", "Sub", "Mul", "Max", "Min"}), t.dtype, shape, in)
 }
 
 // compare adds a comparison of integers, which rounding errors do not affect.
@@ -104,7 +111,7 @@ func (g *generator) compare() {
 		return
 	}
 	other, shape := g.partner(t)
-	g.node(pick(g, []string{"Less", "LessOrEqual", "Greater", "Equal"}), array.Bool, shape, []string{t.name, other})
+	g.nodeOf(pick(g, []string{"Less", "LessOrEqual", "Greater", "Equal"}), array.Bool, shape, []string{t.name, other})
 }
 
 func (g *generator) logic() {
@@ -113,11 +120,11 @@ func (g *generator) logic() {
 		return
 	}
 	if g.rng.IntN(3) == 0 {
-		g.node("Not", array.Bool, t.shape, single(t))
+		g.nodeOf("Not", array.Bool, t.dims, single(t))
 		return
 	}
 	other, shape := g.partner(t)
-	g.node(pick(g, []string{"And", "Or", "Xor"}), array.Bool, shape, []string{t.name, other})
+	g.nodeOf(pick(g, []string{"And", "Or", "Xor"}), array.Bool, shape, []string{t.name, other})
 }
 
 func (g *generator) where() {
@@ -126,18 +133,18 @@ func (g *generator) where() {
 		return
 	}
 	t, ok := g.any(func(t tensor) bool {
-		shape, ok := broadcast(t.shape, cond.shape)
-		return isNumber(t) && ok && fits(shape)
+		shape, ok := broadcast(t.dims, cond.dims)
+		return isNumber(t) && ok && fits(shape.Max())
 	})
 	if !ok {
 		return
 	}
-	shape, _ := broadcast(t.shape, cond.shape)
+	shape, _ := broadcast(t.dims, cond.dims)
 	in := []string{cond.name, t.name, g.constant(g.random(t.dtype, nil))}
 	if g.rng.IntN(2) == 0 {
 		in[1], in[2] = in[2], in[1]
 	}
-	g.node("Where", t.dtype, shape, in)
+	g.nodeOf("Where", t.dtype, shape, in)
 }
 
 // cast adds a conversion from integers to any type, or between floats. It avoids floats to integers, which would
@@ -151,7 +158,7 @@ func (g *generator) cast() {
 	if !isFloat(t) {
 		to = pick(g, inputTypes)
 	}
-	g.node("Cast", to, t.shape, single(t), integer("to", int64(onnx.DataType(to))))
+	g.nodeOf("Cast", to, t.dims, single(t), integer("to", int64(onnx.DataType(to))))
 }
 
 func (g *generator) transpose() {
@@ -159,30 +166,12 @@ func (g *generator) transpose() {
 	if !ok {
 		return
 	}
-	order, shape := make([]int64, t.rank()), make([]int64, t.rank())
-	for k, d := range g.rng.Perm(t.rank()) {
-		order[k], shape[k] = int64(d), t.shape[d]
+	order := g.rng.Perm(t.rank())
+	perm := make([]int64, len(order))
+	for k, axis := range order {
+		perm[k] = int64(axis)
 	}
-	g.node("Transpose", t.dtype, shape, single(t), ints("perm", order...))
-}
-
-// reshape joins or splits axes.
-func (g *generator) reshape() {
-	t, ok := g.any(anything)
-	if !ok {
-		return
-	}
-	n := array.Elements(t.shape)
-	var shape []int64
-	for _, f := range []int64{2, 3, 4, 5} {
-		if n%f == 0 && g.rng.IntN(2) == 0 {
-			shape = append(shape, f)
-			n /= f
-		}
-	}
-	shape = append(shape, n)
-	g.rng.Shuffle(len(shape), func(i, j int) { shape[i], shape[j] = shape[j], shape[i] })
-	g.node("Reshape", t.dtype, shape, []string{t.name, g.ints(shape...)})
+	g.nodeOf("Transpose", t.dtype, t.dims.Permuted(order), single(t), ints("perm", perm...))
 }
 
 func (g *generator) concat() {
@@ -191,110 +180,140 @@ func (g *generator) concat() {
 		return
 	}
 	axis := g.rng.IntN(t.rank())
-	in, shape := single(t), slices.Clone(t.shape)
+	in, shape := single(t), t.dims
 	for range 1 + g.rng.IntN(3) {
-		other, ok := g.any(func(o tensor) bool { return o.dtype == t.dtype && sameBut(o.shape, t.shape, axis) })
-		if !ok || shape[axis]+other.shape[axis] > 64 || array.Elements(shape)*2 > maxElements {
+		other, ok := g.any(func(o tensor) bool { return o.dtype == t.dtype && sameBut(o.dims, t.dims, axis) })
+		if !ok || shape.Max()[axis]+other.shape[axis] > 64 || array.Elements(shape.Max())*2 > maxElements {
 			break
 		}
 		in = append(in, other.name)
-		shape[axis] += other.shape[axis]
+		shape = shape.With(axis, shape.At(axis).Plus(other.dims.At(axis)))
 	}
-	g.node("Concat", t.dtype, shape, in, integer("axis", int64(axis)))
+	g.nodeOf("Concat", t.dtype, shape, in, integer("axis", int64(axis)))
 }
 
-func sameBut(a, b []int64, axis int) bool {
-	if len(a) != len(b) {
+func sameBut(a, b extent.Shape, axis int) bool {
+	if a.Rank() != b.Rank() {
 		return false
 	}
-	for k := range a {
-		if k != axis && a[k] != b[k] {
+	for k := range a.Rank() {
+		if k != axis && a.At(k) != b.At(k) {
 			return false
 		}
 	}
 	return true
 }
 
+// slice adds a part of one axis, whose end may be counted from the end or be an extent of another value.
 func (g *generator) slice() {
-	t, ok := g.any(hasAxis)
+	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && isFull(t) })
 	if !ok {
 		return
 	}
 	axis := g.rng.IntN(t.rank())
-	n := t.shape[axis]
-	start, step := int64(g.rng.IntN(int(n))), 1+int64(g.rng.IntN(2))
-	end := start + 1 + int64(g.rng.IntN(int(n-start)))
-	shape := slices.Clone(t.shape)
-	shape[axis] = (end - start + step - 1) / step
-	if g.rng.IntN(5) == 0 { // backwards
-		start, end, step = n-1, -n-1, -1
-		shape[axis] = n
+	n := t.dims.At(axis)
+	least := int(n.Min())
+	start, step := int64(g.rng.IntN(least)), 1+int64(g.rng.IntN(2))
+	from, to, end := g.ints(start), "", n
+	switch g.rng.IntN(5) {
+	case 0: // backwards
+		from, to, step = g.ints(-1), g.ints(math.MinInt64), -1
+		g.nodeOf("Slice", t.dtype, t.dims, []string{t.name, from, to, g.ints(int64(axis)), g.ints(step)})
+		return
+	case 1:
+		to = g.ints(math.MaxInt64)
+	case 2: // without the last elements
+		back := int64(g.rng.IntN(least - int(start)))
+		to, end = g.ints(-back), n.Minus(extent.Of(back))
+		if back == 0 {
+			to = g.ints(math.MaxInt64)
+		}
+	case 3: // as many as another value has
+		other, ok := g.any(func(o tensor) bool {
+			return slices.ContainsFunc(o.dims.Extents(), func(e extent.Extent) bool { return e.AtMost(n) && e.Min() > start })
+		})
+		if !ok {
+			return
+		}
+		size := slices.IndexFunc(other.dims.Extents(), func(e extent.Extent) bool { return e.AtMost(n) && e.Min() > start })
+		end = other.dims.At(size)
+		to = g.size(other, size).name
+		if g.rng.IntN(2) == 0 && end.Less(n.Plus(extent.Of(1))) { // the last ones
+			from = g.apart("Sub", array.Int64, extent.Fixed(1), []string{g.size(t, axis).name, to}).name
+			shape := t.dims.With(axis, end)
+			g.nodeOf("Slice", t.dtype, shape, []string{t.name, from, g.ints(math.MaxInt64), g.ints(int64(axis))})
+			return
+		}
+	default:
+		last := start + 1 + int64(g.rng.IntN(least-int(start)))
+		to, end = g.ints(last), extent.Of(last)
 	}
-	g.node("Slice", t.dtype, shape, []string{t.name, g.ints(start), g.ints(end), g.ints(int64(axis)), g.ints(step)})
+	shape := t.dims.With(axis, end.Minus(extent.Of(start)).CeilOver(extent.Of(step)))
+	g.nodeOf("Slice", t.dtype, shape, []string{t.name, from, to, g.ints(int64(axis)), g.ints(step)})
 }
 
 func (g *generator) pad() {
-	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && isSingle(t) })
+	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && isSingle(t) && isFull(t) })
 	if !ok {
 		return
 	}
-	pads, shape := make([]int64, 2*t.rank()), slices.Clone(t.shape)
+	pads, shape := make([]int64, 2*t.rank()), slices.Clone(t.dims.Extents())
+	mode := pick(g, []string{"constant", "constant", "edge", "reflect"})
 	for k := range shape {
 		pads[k], pads[k+t.rank()] = int64(g.rng.IntN(3)), int64(g.rng.IntN(2))
-		shape[k] += pads[k] + pads[k+t.rank()]
+		if mode != "constant" && (k < t.rank()-2 || shape[k].Min() < 3) {
+			pads[k], pads[k+t.rank()] = 0, 0
+		}
+		shape[k] = shape[k].Plus(extent.Of(pads[k] + pads[k+t.rank()]))
 	}
-	if fits(shape) {
-		g.node("Pad", t.dtype, shape, []string{t.name, g.ints(pads...)})
+	if s := extent.ShapeOf(shape...); fits(s.Max()) {
+		g.nodeOf("Pad", t.dtype, s, []string{t.name, g.ints(pads...)}, text("mode", mode))
 	}
 }
 
 // split adds a split into two results, either of which may be a dead end.
 func (g *generator) split() {
-	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && t.shape[t.rank()-1] > 1 })
+	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && t.dims.At(t.rank()-1).Min() > 1 })
 	if !ok {
 		return
 	}
 	axis := t.rank() - 1
-	first := 1 + int64(g.rng.IntN(int(t.shape[axis]-1)))
-	a, b := g.value(t.dtype, t.shape), g.value(t.dtype, t.shape)
-	a.shape[axis], b.shape[axis] = first, t.shape[axis]-first
+	n := t.dims.At(axis)
+	first := extent.Of(1 + int64(g.rng.IntN(int(n.Min()-1))))
+	in, attributes := single(t), []*onnx.Attribute{integer("axis", int64(axis))}
+	switch {
+	case n.IsOpen() && g.rng.IntN(2) == 0:
+		half := g.over(g.size(t, axis), 2)
+		first = half.of
+		in = append(in, g.target(half, g.difference(g.size(t, axis), half)))
+	case n.IsOpen():
+		in = append(in, g.target(g.known(first), g.difference(g.size(t, axis), g.known(first))))
+	case g.rng.IntN(3) == 0:
+		first = n.CeilOver(extent.Of(2))
+		attributes = append(attributes, integer("num_outputs", 2))
+	default:
+		in = append(in, g.target(g.known(first), g.known(n.Minus(first))))
+	}
+	a, b := g.valueOf(t.dtype, t.dims.With(axis, first)), g.valueOf(t.dtype, t.dims.With(axis, n.Minus(first)))
 	g.graph.Nodes = append(g.graph.Nodes, &onnx.Node{
-		Name: "n_" + a.name, Op: "Split", Inputs: []string{t.name, g.ints(first, b.shape[axis])}, Outputs: []string{a.name, b.name},
-		Attributes: []*onnx.Attribute{integer("axis", int64(axis))},
+		Name: "n_" + a.name, Op: "Split", Inputs: in, Outputs: []string{a.name, b.name}, Attributes: attributes,
 	})
 	g.tensors = append(g.tensors, a, b)
 }
 
-func (g *generator) expand() {
-	t, ok := g.any(anything)
-	if !ok {
-		return
-	}
-	shape := slices.Clone(t.shape)
-	for k := range shape {
-		if shape[k] == 1 {
-			shape[k] = 1 + int64(g.rng.IntN(5))
-		}
-	}
-	shape = append([]int64{1 + int64(g.rng.IntN(3))}, shape...)
-	if fits(shape) && len(shape) < 6 {
-		g.node("Expand", t.dtype, shape, []string{t.name, g.ints(shape...)})
-	}
-}
-
 func (g *generator) gather() {
-	t, ok := g.any(hasAxis)
+	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && isFull(t) })
 	if !ok {
 		return
 	}
 	axis := g.rng.IntN(t.rank())
+	least := t.dims.At(axis).Min()
 	rows := array.New(array.Int64, 1+int64(g.rng.IntN(5)))
 	for i := range rows.Len() {
-		rows.SetInt(i, int64(g.rng.IntN(int(2*t.shape[axis])))-t.shape[axis])
+		rows.SetInt(i, int64(g.rng.IntN(int(2*least)))-least)
 	}
-	shape := slices.Clone(t.shape)
-	shape[axis] = rows.Len()
-	if fits(shape) {
-		g.node("Gather", t.dtype, shape, []string{t.name, g.constant(rows)}, integer("axis", int64(axis)))
+	shape := t.dims.With(axis, extent.Of(rows.Len()))
+	if fits(shape.Max()) {
+		g.nodeOf("Gather", t.dtype, shape, []string{t.name, g.constant(rows)}, integer("axis", int64(axis)))
 	}
 }

@@ -86,6 +86,21 @@ def open_package() -> str:
 
 
 @functools.lru_cache(maxsize=None)
+def steps_package() -> str:
+    """y is every fourth row of x, and z every second one of y; the number of rows is a multiple of four."""
+    model = onnx.model(
+        [
+            ("Slice", ["x", "zero", "end", "zero", "four"], ["y"], {}),
+            ("Slice", ["y", "zero", "end", "zero", "two"], ["z"], {}),
+        ],
+        [("x", onnx.FLOAT, ["rows", 2])],
+        [("y", onnx.FLOAT, ["quarter", 2]), ("z", onnx.FLOAT, ["eighth", 2])],
+        {"zero": np.array([0]), "end": np.array([1 << 40]), "two": np.array([2]), "four": np.array([4])},
+    )
+    return tilth.compile(model, FOLDER / "steps.tar", untuned=True, threads=1, shape={"rows": range(4, 33, 4)}).path
+
+
+@functools.lru_cache(maxsize=None)
 def decoder_package() -> str:
     """Keeps what it was given, and sums it up: at most 5 positions before those of a run."""
     model = onnx.model(

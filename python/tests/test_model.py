@@ -221,6 +221,22 @@ class OpenDimensions(unittest.TestCase):
         self.model.execute()
         np.testing.assert_array_equal(self.model.output("y"), [[1, 0, 2, 0], [3, 4, 0, 6]])
 
+    def test_extents_may_have_steps(self) -> None:
+        with tilth.load(support.steps_package()) as model:
+            self.assertEqual(model.extents, (tilth.Extent("rows", 4, 32, 4),))
+            self.assertEqual(model.inputs[0].dims, ("rows", 2))
+            self.assertEqual(model.outputs[0].dims, ("rows/4", 2))
+            for rows in (4, 12, 32, 8):
+                x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+                got = model.run(x)
+                np.testing.assert_array_equal(got["y"], x[::4])
+                np.testing.assert_array_equal(got["z"], x[::8])
+            says = "has 10 elements on axis 0, which none of rows in 4..32, in steps of 4, has"
+            with self.assertRaisesRegex(tilth.InputError, says):
+                model.run(np.ones((10, 2), np.float32))
+            with self.assertRaisesRegex(tilth.InputError, "rows cannot be 6, it is 4..32, in steps of 4$"):
+                model.set_extents(rows=6)
+
 
 class Decoding(unittest.TestCase):
     def setUp(self) -> None:

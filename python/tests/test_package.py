@@ -112,7 +112,7 @@ class Refusals(unittest.TestCase):
             return lambda m: m["inputs"][0].update(fields)
 
         for name, change, message in (
-            ("a newer version", lambda m: m.update(format=6), "version 6, this module reads versions 2 to 5"),
+            ("a newer version", lambda m: m.update(format=7), "version 7, this module reads versions 2 to 6"),
             ("an older version", lambda m: m.update(format=1), "version 1"),
             ("no version", lambda m: m.pop("format"), "version None"),
             ("a version of text", lambda m: m.update(format="3" * 999), "version '333"),
@@ -136,6 +136,11 @@ class Refusals(unittest.TestCase):
             ("an open axis", tensor(open_axes=[2]), "'data' has no valid shape"),
             ("an extent", tensor(varying=[{"axis": 0, "extent": "n", "times": 1}]), "extent 'n', which has no bounds"),
             ("bounds", lambda m: m.update(extents=[{"name": "n", "least": 2, "most": 1}]), "extent 'n' has no bounds"),
+            (
+                "a step",
+                lambda m: m.update(extents=[{"name": "n", "least": 2, "most": 6, "step": 4}]),
+                "extent 'n' has no bounds",
+            ),
             ("inputs", lambda m: m["inputs"].append(m["inputs"][0]), "an input comes twice"),
             ("fewer calls", lambda m: m["calls"].pop(), "do not belong together"),
             ("a call", lambda m: m["calls"][0].update(task=9), "is of task 9 of 4"),

@@ -292,8 +292,8 @@ class Model:
     def _choose(self, values: Mapping[str, int]) -> None:
         handle = self._open()
         for e in self.extents:
-            if not e.least <= values[e.name] <= e.most:
-                raise InputError(f"model {self.name}: {e.name} cannot be {values[e.name]}, it is {e.least}..{e.most}")
+            if not e.has(values[e.name]):
+                raise InputError(f"model {self.name}: {e.name} cannot be {values[e.name]}, it is {e.bounds}")
         for k, e in enumerate(self.extents):
             if handle.code.set_extent is None or handle.code.set_extent(handle.pointer, k, values[e.name]) != 0:
                 raise Error(f"model {self.name}: {e.name} cannot be {values[e.name]}")

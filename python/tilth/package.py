@@ -15,7 +15,7 @@ from .errors import Error
 from .tensor import Extent, Tensor, parse_extent, parse_tensor
 
 #: Versions of the package format that this module reads.
-OLDEST_FORMAT, NEWEST_FORMAT = 2, 5
+OLDEST_FORMAT, NEWEST_FORMAT = 2, 6
 
 MANIFEST, OBJECT, WEIGHTS = "manifest.json", "model.so", "weights.bin"
 

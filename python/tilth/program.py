@@ -19,7 +19,8 @@ log = logging.getLogger("tilth")
 
 #: Seconds, or text such as "5m", or a timedelta.
 Duration = Union[int, float, str, datetime.timedelta]
-#: An extent, a shape, bounds (``range(1, 513)`` is 1 to 512), or the text of any of them, by input or symbol.
+#: An extent, a shape, bounds (``range(1, 513)`` is 1 to 512), or the text of any of them or of an expression, by input
+#: or symbol.
 Shapes = Union[str, Mapping[str, Union[int, str, range, Sequence[int]]]]
 
 # Poll interval of a running program, and time limit of an interrupted one.
@@ -75,8 +76,8 @@ def duration(value: Optional[Duration]) -> Optional[str]:
 def shapes(value: Optional[Shapes]) -> Optional[str]:
     """Formats shapes for the program.
 
-    >>> shapes({"data": (1, 3, 224, 224), "batch": 1, "sequence": range(1, 513)})
-    'data=1x3x224x224,batch=1,sequence=1..512'
+    >>> shapes({"data": (1, 3, 224, 224), "batch": 1, "sequence": range(1, 513), "height": range(32, 1281, 32)})
+    'data=1x3x224x224,batch=1,sequence=1..512,height=32..1280/32'
     """
     if value is None or isinstance(value, str):
         return value
@@ -87,9 +88,10 @@ def _shape(value: Union[int, str, range, Sequence[int]]) -> str:
     if isinstance(value, (int, str)):
         return str(value)
     if isinstance(value, range):
-        if len(value) == 0 or value.step != 1:
+        if len(value) == 0 or value.step < 1:
             raise ProgramError(f"{value} is no bounds: want range(LEAST, MOST + 1)")
-        return f"{value[0]}..{value[-1]}"
+        step = f"/{value.step}" if value.step > 1 else ""
+        return f"{value[0]}..{value[-1]}{step}"
     return "x".join(map(str, value))
 
 

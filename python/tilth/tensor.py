@@ -46,22 +46,35 @@ class Extent:
     name: str
     least: int
     most: int
+    #: What divides the number.
+    step: int = 1
+
+    def has(self, n: int) -> bool:
+        return self.least <= n <= self.most and n % self.step == 0
+
+    @property
+    def bounds(self) -> str:
+        return f"{self.least}..{self.most}" + (f", in steps of {self.step}" if self.step > 1 else "")
 
 
 @dataclass(frozen=True)
 class Term:
-    """A part of an axis: ``times`` elements for each of the extent, and ``plus`` more."""
+    """A part of an axis: ``times`` elements for each ``step`` of the extent, and ``plus`` more."""
 
     axis: int
     extent: str
     times: int
     plus: int
+    step: int = 1
 
     def elements(self, n: int) -> int:
-        return self.times * n + self.plus
+        return self.times * (n // self.step) + self.plus
 
     def __str__(self) -> str:
-        text = self.extent if self.times == 1 else f"{self.times}*{self.extent}"
+        text, (times, rest) = self.extent, divmod(self.times, self.step)
+        if rest:
+            text, times = f"{text}/{self.step}", self.times
+        text = text if times == 1 else f"{times}*{text}"
         return f"{text}{self.plus:+d}" if self.plus else text
 
 
@@ -157,7 +170,8 @@ def _solve_axis(
     times: Dict[str, int] = {}
     for term in terms:
         times[term.extent] = times.get(term.extent, 0) + term.times
-    left = elements - sum(term.plus for term in terms) - sum(n * found.get(name, 0) for name, n in times.items())
+    left = elements - sum(term.plus for term in terms)
+    left -= sum(n * (found.get(name, 0) // bounds[name].step) for name, n in times.items())
     unknown = [name for name in times if name not in found]
     where = f'input "{t.name}" has {elements} elements on axis {axis}'
     if not unknown and left:
@@ -165,15 +179,20 @@ def _solve_axis(
     if len(unknown) == 1:
         e = bounds[unknown[0]]
         n, rest = divmod(left, times[e.name])
-        if rest or not e.least <= n <= e.most:
-            raise InputError(f"{where}, which none of {e.name} in {e.least}..{e.most} has")
-        found[e.name] = n
+        if rest or not e.has(n * e.step):
+            raise InputError(f"{where}, which none of {e.name} in {e.bounds}{',' * (e.step > 1)} has")
+        found[e.name] = n * e.step
 
 
 def parse_extent(row: Any) -> Extent:
     """An extent of a manifest."""
-    e = Extent(fields.text(row, "name"), fields.integer(row, "least"), fields.integer(row, "most"))
-    if not 0 <= e.least <= e.most:
+    e = Extent(
+        fields.text(row, "name"),
+        fields.integer(row, "least"),
+        fields.integer(row, "most"),
+        fields.integer(row, "step", 1),
+    )
+    if not 0 <= e.least <= e.most or e.step < 1 or e.least % e.step or e.most % e.step:
         raise Error(f"extent {e.name!r} has no bounds")
     return e
 
@@ -186,12 +205,14 @@ def parse_tensor(row: Any, extents: Sequence[Extent]) -> Tensor:
     shape = tuple(fields.items(row, "shape"))
     if len(shape) > _MAX_RANK or not all(fields.is_integer(n) and 0 <= n <= _MAX_BYTES for n in shape):
         raise Error(f"tensor {name!r} has no valid shape")
+    steps = {e.name: e.step for e in extents}
     terms = tuple(
         Term(
             fields.integer(v, "axis"),
             fields.text(v, "extent"),
             fields.integer(v, "times"),
             fields.integer(v, "plus", 0),
+            steps.get(fields.text(v, "extent"), 1),
         )
         for v in fields.items(row, "varying", ())
     )

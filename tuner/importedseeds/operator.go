@@ -138,7 +138,7 @@ func (o *Operator) anchor(layout []int) (string, error) {
 	in := []op.Operand{l.Input(0, "data", node.In[0].Type, layout)}
 	switch weights := node.In[1].Type; {
 	case o.constant: // whose elements say nothing of the workload
-		in = append(in, l.Constant(1, &array.Array{DType: weights.DType, Shape: weights.Shape.Fixed()}))
+		in = append(in, l.Constant(1, op.Value{Type: weights, Const: &array.Array{DType: weights.DType, Shape: weights.Shape.Fixed()}}))
 	case o.swapped:
 		in = append(in, l.Input(1, "weights", weights, []int{0, 2, 1}))
 	default:

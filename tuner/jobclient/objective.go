@@ -24,8 +24,10 @@ type Source struct {
 	// Model is the result of onnx.ReadFile. It is not modified.
 	Model *onnx.Model
 	// Shapes sets open dimensions, by input or symbol name. Open sets the bounds of symbols that stay open.
-	Shapes map[string][]int64
-	Open   map[string]frontend.Bounds
+	// Derived sets others as expressions of symbols.
+	Shapes  map[string][]int64
+	Open    map[string]frontend.Bounds
+	Derived map[string]string
 	// Weight is the weight of the model relative to others; 0 means 1.
 	Weight float64
 }
@@ -154,5 +156,5 @@ func (o *Objective) Import(s Source) error {
 }
 
 func (s Source) program(storage array.Storage) (*program.Program, error) {
-	return frontend.Import(s.Model, frontend.Options{Shapes: s.Shapes, Open: s.Open, Storage: storage})
+	return frontend.Import(s.Model, frontend.Options{Shapes: s.Shapes, Open: s.Open, Derived: s.Derived, Storage: storage})
 }

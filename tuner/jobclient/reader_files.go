@@ -30,6 +30,7 @@ type modelFile interface {
 	GetFile() *tilthv1.ArtifactRef
 	GetShapes() map[string]*tilthv1.Extents
 	GetOpen() map[string]*tilthv1.ExtentBounds
+	GetDerived() map[string]string
 	GetFrom() []string
 	GetTo() []string
 	GetWeight() float64
@@ -58,12 +59,12 @@ func readModel(o *Objective, files ModelFiles, name string, m modelFile) error {
 
 // sourceOf reads a model's file. It ignores references to external files.
 func sourceOf(files ModelFiles, name string, m modelFile) (Source, error) {
-	s := Source{Name: name, Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Weight: m.GetWeight()}
+	s := Source{Name: name, Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Derived: m.GetDerived(), Weight: m.GetWeight()}
 	for name, extents := range m.GetShapes() {
 		s.Shapes[name] = extents.GetExtents()
 	}
 	for name, b := range m.GetOpen() {
-		s.Open[name] = frontend.Bounds{Min: b.GetLeast(), Max: b.GetMost(), Caps: b.GetCaps(), Frequencies: b.GetFrequencies()}
+		s.Open[name] = frontend.Bounds{Min: b.GetLeast(), Max: b.GetMost(), Step: b.GetStep(), Caps: b.GetCaps(), Frequencies: b.GetFrequencies()}
 	}
 	f, err := files.open(m.GetFile())
 	if err != nil {

@@ -178,6 +178,13 @@ func TestReaderFindsTheTasksOfTheCompiler(t *testing.T) {
 			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 8, Caps: []int64{2}}}},
 			source: Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 8, Caps: []int64{2}}}},
 		},
+		"extents in steps and by others": {
+			asked: &tilthv1.ModelSpec{
+				Open:    map[string]*tilthv1.ExtentBounds{"images": {Least: 4, Most: 8, Step: 4}},
+				Derived: map[string]string{"batch": "images/2"},
+			},
+			source: Source{Open: map[string]frontend.Bounds{"images": {Min: 4, Max: 8, Step: 4}}, Derived: map[string]string{"batch": "images/2"}},
+		},
 		"an open extent of which it is known what is frequent": {
 			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
 			source: Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -61,6 +62,27 @@ func (s *site) Budget() *op.Budget { return s.builder.Budget }
 // Constant adds a constant for the named node.
 func (s *site) Constant(node string, a *array.Array) *op.Value {
 	return s.builder.item(s.builder.Constant(s.builder.NextName(node), a)).Tensor
+}
+
+// Counted returns the extent that a computed scalar has in each execution.
+func (s *site) Counted(count *op.Value, most int64) extent.Extent {
+	v := s.builder.values[count]
+	for _, known := range s.builder.Graph.Extents.Symbols() {
+		if known.Source == v {
+			return known.Count()
+		}
+	}
+	return s.builder.Graph.Extents.Add(&extent.Symbol{Name: v.Name, Max: most, Step: 1, Source: v})
+}
+
+// Extents adds a list of extents for the named node.
+func (s *site) Extents(node string, list []extent.Extent) *op.Value {
+	numbers := make([]op.Number, len(list))
+	for k, e := range list {
+		numbers[k] = op.Integer(e)
+	}
+	t := op.Type{DType: array.Int64, Shape: extent.Fixed(int64(len(list)))}
+	return s.builder.item(s.builder.numbers(s.builder.NextName(node), t, numbers)).Tensor
 }
 
 // Add applies an operator under the name of the node that it expands.

@@ -22,9 +22,10 @@ type builder struct {
 	used map[any]map[string]usage
 	// required lists conditions without which an execution fails.
 	required []requirement
-	// open lists the symbols of extents that each execution chooses; varying records how values depend on them.
-	open    []string
-	varying map[*graph.Value]varies
+	// extents holds the values of extents.
+	extents map[extent.Extent]*op.Value
+	// materialised maps values of known numbers to those that executions compute.
+	materialised map[*graph.Value]*graph.Value
 	// floatKernels is that of Given.
 	floatKernels bool
 }
@@ -37,10 +38,12 @@ type requirement struct {
 
 // Given holds what the user fixes of a model.
 type Given struct {
-	// Shapes fixes open extents: a shape for the name of an input, or one number for a symbol. For the symbols in
-	// Open, the number is only a sample.
+	// Shapes fixes open extents: a shape for the name of an input, or one number for a symbol.
 	Shapes map[string][]int64
-	Open   []string
+	// Open holds the extents that each execution chooses, by name.
+	Open []*extent.Symbol
+	// Derived gives open extents as expressions of others.
+	Derived map[string]string
 	// Values fixes inputs of one element.
 	Values map[string]float64
 	// FloatKernels turns quantised kernels of convolutions into floats (array.Storage).
@@ -50,8 +53,8 @@ type Given struct {
 // Build reads a model.
 func Build(m *onnx.Model, given Given, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
-		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Varying: map[*graph.Value][]int{}, Results: map[string][]*graph.Value{}}, functions: functionsOf(m),
-		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, open: given.Open, varying: map[*graph.Value]varies{}, floatKernels: given.FloatKernels,
+		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Extents: &extent.Set{}}, functions: functionsOf(m),
+		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, extents: map[extent.Extent]*op.Value{}, materialised: map[*graph.Value]*graph.Value{}, floatKernels: given.FloatKernels,
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {
@@ -76,7 +79,7 @@ func Build(m *onnx.Model, given Given, budget *op.Budget) (*graph.Graph, error) 
 // addInputs adds the inputs that are not initializers.
 func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) error {
 	infos = slices.DeleteFunc(slices.Clone(infos), func(info *onnx.ValueInfo) bool { return s.items[info.Name] != nil })
-	shapes, err := resolveShapes(infos, given.Shapes)
+	shapes, err := resolveShapes(infos, given, b.Extents)
 	if err != nil {
 		return err
 	}
@@ -86,9 +89,9 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) erro
 		}
 	}
 	for k, info := range infos {
-		v := b.NewValue(info.Name, op.Type{DType: info.DType, Shape: extent.Fixed(shapes[k]...)})
-		if graph.IsEmpty(shapes[k]) {
-			v.Const = array.New(info.DType, shapes[k]...)
+		v := b.NewValue(info.Name, op.Type{DType: info.DType, Shape: shapes[k]})
+		if shapes[k].IsEmpty() {
+			v.Const = array.New(info.DType, shapes[k].Max()...)
 		}
 		value, fixed := given.Values[info.Name]
 		if fixed {
@@ -96,7 +99,6 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) erro
 				return fmt.Errorf("input %q: %w", info.Name, err)
 			}
 		}
-		b.inputVaries(v, info)
 		s.items[info.Name] = b.item(v)
 		if !fixed {
 			b.Inputs = append(b.Inputs, v)
@@ -107,8 +109,8 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) erro
 
 // fixedAt returns the constant for an input with a value.
 func fixedAt(t op.Type, value float64) (*array.Array, error) {
-	if array.Elements(t.Shape.Fixed()) != 1 {
-		return nil, fmt.Errorf("%v has %d elements, and only an input of one can be given a value", t, array.Elements(t.Shape.Fixed()))
+	if !t.Shape.Elements().Is(1) {
+		return nil, fmt.Errorf("%v has %v elements, and only an input of one can be given a value", t, t.Shape.Elements())
 	}
 	a := array.New(t.DType, t.Shape.Fixed()...)
 	if t.DType.IsFloat() {
@@ -134,10 +136,15 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		case onnx.NarrowType(it.Tensor.Narrow) == array.Float32:
 			return fmt.Errorf("output %q is of 8-bit floats, which is not supported: cast it to float32", name)
 		}
-		v := b.values[it.Tensor]
+		v, err := b.computed(b.values[it.Tensor])
+		if err != nil {
+			return err
+		}
 		switch {
-		case graph.IsEmpty(v.Shape.Fixed()):
+		case v.Shape.IsEmpty():
+			shape := v.Shape
 			v = b.Constant(name, v.Const)
+			v.Shape = shape
 		case v.Producer == nil || slices.Contains(b.Outputs, v):
 			n, err := b.Apply(op.Node{Name: name, Op: op.Copy}, name, v)
 			if err != nil {
@@ -148,12 +155,15 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		default:
 			v.Name = name
 		}
-		if open := it.Tensor.Open; open != nil {
-			b.Open = append(b.Open, graph.OpenOutput{Output: len(b.Outputs), Axis: open.Axis})
-			counts = append(counts, open.Count)
+		for axis, e := range v.Shape.Extents() {
+			if e.IsOpen() && !e.IsSum() {
+				b.Open = append(b.Open, graph.OpenOutput{Output: len(b.Outputs), Axis: axis})
+				counts = append(counts, b.counted(e))
+			}
 		}
 		b.Outputs = append(b.Outputs, v)
 	}
+	b.Own = len(b.Outputs)
 	if err := b.addCounts(counts); err != nil {
 		return err
 	}
@@ -166,7 +176,28 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		b.Outputs = append(b.Outputs, n.Result)
 		b.Required = append(b.Required, r.why)
 	}
+	for _, v := range b.Counts() {
+		if !b.IsOutput(v) {
+			b.Outputs = slices.Insert(b.Outputs, b.Own, v)
+			for k := range b.Open {
+				b.Open[k].Count++
+			}
+		}
+	}
 	return nil
+}
+
+// counted returns the value of an extent that packages cannot compute from those of the inputs.
+func (b *builder) counted(e extent.Extent) *op.Value {
+	if s := e.Symbol(); s != nil && s.Source != nil {
+		return &s.Source.(*graph.Value).Value
+	}
+	if b.extents[e] == nil {
+		v := b.NewValue("extent", op.Type{DType: array.Int64})
+		v.Numbers = []op.Number{op.Integer(e)}
+		b.extents[e] = b.item(v).Tensor
+	}
+	return b.extents[e]
 }
 
 // addCounts adds the counts of open outputs, each once, after the outputs.
@@ -174,7 +205,11 @@ func (b *builder) addCounts(counts []*op.Value) error {
 	at := map[*op.Value]int{}
 	for k, count := range counts {
 		if _, ok := at[count]; !ok {
-			n, err := b.Apply(op.Node{Name: "count", Op: op.Copy}, fmt.Sprintf("count.%d", len(at)), b.values[count])
+			v, err := b.computed(b.values[count])
+			if err != nil {
+				return err
+			}
+			n, err := b.Apply(op.Node{Name: "count", Op: op.Copy}, fmt.Sprintf("count.%d", len(at)), v)
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,6 @@ func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
 		if err := b.addNode(s, k, n); err != nil {
 			return err
 		}
-		b.noteResults(s, n.Outputs)
 	}
 	return nil
 }
@@ -134,31 +133,86 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	if err != nil {
 		return nil, err
 	}
-	open, err := op.OpenOf(made.Node)
-	if err != nil {
-		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
-	}
 	narrow, err := op.NarrowOf(made.Node)
 	if err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
-	varying := b.resultVaries(made)
-	if made, err = b.asSteps(made, varying); err != nil {
-		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
+	if made, err = b.asReindex(made); err != nil {
+		return nil, err
 	}
 	result := made.Result
-	if isFolded(made, varying) {
-		a, err := op.Evaluate(made.Node)
-		if err != nil {
+	if numbers, ok := op.NumbersOf(made.Node); ok {
+		return b.numbers(output, made.Out, numbers), nil
+	}
+	for k, v := range made.Operands {
+		if v == nil || v.Numbers == nil || made.ReadsNumbers(k) {
+			continue
+		}
+		if made.Operands[k], err = b.computed(v); err != nil {
+			return nil, err
+		}
+	}
+	var known *array.Array
+	if isFolded(made) {
+		if known, err = op.Evaluate(made.Node); err != nil {
 			return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 		}
-		result = b.Constant(output, a)
+	}
+	if known != nil {
+		result = b.Constant(output, known)
+		result.Shape = made.Out.Shape
 	} else {
 		b.Nodes = append(b.Nodes, made)
 	}
-	result.Open, result.Narrow = open, narrow
-	if varying != (varies{}) {
-		b.varying[result] = varying
-	}
+	result.Narrow = narrow
 	return result, nil
+}
+
+// asReindex returns a reshape that needs to move elements as an operator that does.
+func (b *builder) asReindex(n *graph.Node) (*graph.Node, error) {
+	if n.Def().Kind != op.Reshaping || op.IsView(n.In[0].Shape, n.Out.Shape) || n.In[0].Numbers != nil {
+		return n, nil
+	}
+	return b.Apply(op.Node{Name: n.Name, Op: op.Reindex, Opset: n.Opset, Out: n.Out}, n.Result.Name, n.Operands[0])
+}
+
+// maxFolded limits the elements of constants of open shape, which executions can compute as well.
+const maxFolded = 1 << 22
+
+// isFolded reports whether a node's result is a constant, unless its elements depend on open extents.
+func isFolded(n *graph.Node) bool {
+	for k, v := range n.Operands {
+		if v != nil && v.Const == nil && !n.ReadsNumbers(k) {
+			return n.Out.Shape.IsEmpty() || n.IsKnown()
+		}
+	}
+	return !n.Weights && n.Op != op.Numbers && (!n.Out.Shape.IsOpen() || array.Elements(n.Out.Shape.Max()) <= maxFolded)
+}
+
+// numbers returns a value with elements that are known as expressions of open extents: a constant if none depends on
+// one, or else a value that is computed in each execution that needs it.
+func (b *builder) numbers(output string, t op.Type, numbers []op.Number) *graph.Value {
+	if a, ok := op.ArrayOf(t, numbers); ok {
+		return b.Constant(output, a)
+	}
+	v := b.NewValue(output, t)
+	v.Numbers = numbers
+	return v
+}
+
+// computed returns a value that each execution computes, for one of known numbers; other values stay as they are.
+func (b *builder) computed(v *graph.Value) (*graph.Value, error) {
+	if v == nil || v.Numbers == nil || v.Producer != nil {
+		return v, nil
+	}
+	if c := b.materialised[v]; c != nil {
+		return c, nil
+	}
+	n, err := b.Apply(op.Node{Name: "numbers", Op: op.Numbers, Out: v.Type, Numbers: v.Numbers}, v.Name)
+	if err != nil {
+		return nil, err
+	}
+	b.Nodes = append(b.Nodes, n)
+	b.materialised[v] = n.Result
+	return n.Result, nil
 }

@@ -1,12 +1,14 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
@@ -15,24 +17,48 @@ import (
 type shapeResolver struct {
 	infos   []*onnx.ValueInfo
 	symbols map[string]symbol
+	// derived holds expressions of symbols, by name.
+	derived map[string]string
 }
 
-// symbol is the value of an open extent, and the user setting that fixed it.
+// symbol is the value of an extent with a name, and the user setting that determined it.
 type symbol struct {
-	extent int64
+	extent extent.Extent
 	by     string
 }
 
-// resolveShapes returns the shapes of the inputs. A name in given is that of an input, or the symbol of an open
-// extent with one number.
-func resolveShapes(infos []*onnx.ValueInfo, given map[string][]int64) ([][]int64, error) {
-	r := &shapeResolver{infos: infos, symbols: map[string]symbol{}}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if err := r.fix(name, given[name]); err != nil {
+// axisName returns the name of an input's axis: that in the model, or the input's name and the number of the axis. It
+// returns "" for a fixed extent.
+func axisName(info *onnx.ValueInfo, axis int) string {
+	switch d := info.Shape[axis]; {
+	case d.Value >= 0:
+		return ""
+	case d.Param != "":
+		return d.Param
+	}
+	return fmt.Sprintf("%s.%d", info.Name, axis)
+}
+
+// resolveShapes returns the shapes of the inputs, and adds the symbols of open extents to a set.
+func resolveShapes(infos []*onnx.ValueInfo, given Given, set *extent.Set) ([]extent.Shape, error) {
+	r := &shapeResolver{infos: infos, symbols: map[string]symbol{}, derived: given.Derived}
+	for _, s := range given.Open {
+		if err := r.known(s.Name); err != nil {
+			return nil, err
+		}
+		r.symbols[s.Name] = symbol{set.Add(s), s.Name}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given.Shapes)) {
+		if err := r.fix(name, given.Shapes[name]); err != nil {
 			return nil, err
 		}
 	}
-	shapes := make([][]int64, len(infos))
+	for _, name := range slices.Sorted(maps.Keys(given.Derived)) {
+		if err := r.derive(name); err != nil {
+			return nil, err
+		}
+	}
+	shapes := make([]extent.Shape, len(infos))
 	open := false
 	for k, info := range infos {
 		if info.Kind != "" {
@@ -41,17 +67,17 @@ func resolveShapes(infos []*onnx.ValueInfo, given map[string][]int64) ([][]int64
 		if info.DType == array.Invalid {
 			return nil, fmt.Errorf("input %q has an element type that is not supported", info.Name)
 		}
-		shape, ok := r.shape(info, given)
+		shape, ok := r.shape(info, given.Shapes)
 		if open = open || !ok; !ok {
 			continue
 		}
-		if _, err := array.CheckedBytes(info.DType, shape); err != nil {
+		if _, err := array.CheckedBytes(info.DType, shape.Max()); err != nil {
 			return nil, fmt.Errorf("input %q cannot have shape %v", info.Name, shape)
 		}
 		shapes[k] = shape
 	}
 	if open {
-		return nil, r.openError(given)
+		return nil, r.openError(given.Shapes)
 	}
 	return shapes, nil
 }
@@ -62,17 +88,78 @@ func (r *shapeResolver) fix(name string, shape []int64) error {
 	if k >= 0 {
 		return r.fixInput(r.infos[k], shape)
 	}
-	for _, info := range r.infos {
-		for _, d := range info.Shape {
-			if d.Value < 0 && d.Param == name && len(shape) != 1 {
-				return fmt.Errorf("%q is the open extent of an axis and cannot be %s: give one number", name, extents(shape))
+	if err := r.known(name); err != nil {
+		return err
+	}
+	if len(shape) != 1 {
+		return fmt.Errorf("%q is the open extent of an axis and cannot be %s: give one number", name, extents(shape))
+	}
+	return r.bind(name, extent.Of(shape[0]), name)
+}
+
+// derive sets a symbol to the value of its expression.
+func (r *shapeResolver) derive(name string) error {
+	text := r.derived[name]
+	if slices.ContainsFunc(r.infos, func(info *onnx.ValueInfo) bool { return info.Name == name }) {
+		return fmt.Errorf("%q is an input and cannot be %s: give the extent of an axis, such as %s.0=%s", name, text, name, text)
+	}
+	if err := r.known(name); err != nil {
+		return err
+	}
+	e, err := r.expression(text, len(r.derived))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s=%s: %w", name, text, err)
+	case e.Min() < 0:
+		return fmt.Errorf("%s=%s: it may be %d", name, text, e.Min())
+	}
+	return r.bind(name, e, text)
+}
+
+// expression returns the value of an expression of symbols, whose own expressions are nested at most so deep.
+func (r *shapeResolver) expression(text string, depth int) (extent.Extent, error) {
+	return extent.Parse(text, func(name string) (extent.Extent, error) {
+		if s, ok := r.symbols[name]; ok {
+			return s.extent, nil
+		}
+		if nested, ok := r.derived[name]; ok {
+			if depth <= 1 {
+				return extent.Extent{}, fmt.Errorf("%s depends on itself", name)
 			}
-			if d.Value < 0 && d.Param == name {
-				return r.bind(name, shape[0], name)
+			return r.expression(nested, depth-1)
+		}
+		if err := r.known(name); err != nil {
+			return extent.Extent{}, err
+		}
+		return extent.Extent{}, fmt.Errorf("%q is open: give it a number or bounds", name)
+	})
+}
+
+// known checks that a name is that of an open extent.
+func (r *shapeResolver) known(name string) error {
+	for _, info := range r.infos {
+		for axis := range info.Shape {
+			if n := axisName(info, axis); n == name && n != "" || isPartOf(n, name) {
+				return nil
 			}
 		}
 	}
+	for _, text := range r.derived {
+		if isPartOf(text, name) {
+			return nil
+		}
+	}
 	return fmt.Errorf("no input or open extent %q: the model's inputs are %s", name, r.describe(r.infos))
+}
+
+// isPartOf reports whether an axis has an expression for a name in which a symbol occurs.
+func isPartOf(expression, symbol string) bool {
+	found := false
+	_, _ = extent.Parse(expression, func(name string) (extent.Extent, error) {
+		found = found || name == symbol
+		return extent.Of(1), nil
+	})
+	return found
 }
 
 func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
@@ -87,8 +174,8 @@ func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
 		switch {
 		case d.Value >= 0 && d.Value != shape[k]:
 			return fmt.Errorf("input %q has extent %d at axis %d and cannot take shape %s", info.Name, d.Value, k, extents(shape))
-		case d.Value < 0 && d.Param != "":
-			if err := r.bind(d.Param, shape[k], info.Name); err != nil {
+		case d.Value < 0:
+			if err := r.bind(axisName(info, k), extent.Of(shape[k]), info.Name); err != nil {
 				return err
 			}
 		}
@@ -97,36 +184,46 @@ func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
 }
 
 // bind sets the value of a symbol; it must not change.
-func (r *shapeResolver) bind(name string, extent int64, by string) error {
+func (r *shapeResolver) bind(name string, e extent.Extent, by string) error {
 	before, ok := r.symbols[name]
-	if ok && before.extent != extent {
-		return fmt.Errorf("open extent %q would be %d for %q and %d for %q: it must be the same everywhere", name, before.extent, before.by, extent, by)
+	if ok && before.extent != e {
+		return fmt.Errorf("open extent %q would be %v for %q and %v for %q: it must be the same everywhere", name, before.extent, before.by, e, by)
 	}
 	if !ok {
-		r.symbols[name] = symbol{extent, by}
+		r.symbols[name] = symbol{e, by}
 	}
 	return nil
 }
 
 // shape returns an input's shape; false if an extent is still open.
-func (r *shapeResolver) shape(info *onnx.ValueInfo, given map[string][]int64) ([]int64, bool) {
+func (r *shapeResolver) shape(info *onnx.ValueInfo, given map[string][]int64) (shape extent.Shape, ok bool) {
 	if shape, ok := given[info.Name]; ok {
-		return slices.Clone(shape), true
+		return extent.Fixed(slices.Clone(shape)...), true
 	}
 	if !info.HasShape {
-		return nil, false
+		return shape, false
 	}
-	shape := make([]int64, len(info.Shape))
+	all := make([]extent.Extent, len(info.Shape))
 	for k, d := range info.Shape {
-		shape[k] = d.Value
-		if s, ok := r.symbols[d.Param]; d.Value < 0 && ok && d.Param != "" {
-			shape[k] = s.extent
+		all[k] = extent.Of(d.Value)
+		if d.Value >= 0 {
+			continue
 		}
-		if shape[k] < 0 {
-			return nil, false
+		if all[k], ok = r.extent(axisName(info, k)); !ok {
+			return shape, false
 		}
 	}
-	return shape, true
+	return extent.ShapeOf(all...), true
+}
+
+// extent returns the extent for a name, which may be an expression of others, as in "past + 1"; false if it is open
+// still, or not an extent in all executions.
+func (r *shapeResolver) extent(name string) (extent.Extent, bool) {
+	if s, ok := r.symbols[name]; ok {
+		return s.extent, true
+	}
+	e, err := r.expression(name, 1)
+	return e, err == nil && e.Min() >= 0
 }
 
 // openError names the inputs with open extents and the missing settings: symbols if every open extent has one, or
@@ -156,9 +253,11 @@ func (r *shapeResolver) missing(info *onnx.ValueInfo) (words []string) {
 	whole := make([]int64, len(info.Shape))
 	named := true
 	for k, d := range info.Shape {
-		s, bound := r.symbols[d.Param]
-		whole[k] = max(1, d.Value, s.extent)
-		if d.Value >= 0 || bound {
+		e, bound := r.extent(axisName(info, k))
+		if d.Value >= 0 {
+			e, bound = extent.Of(d.Value), true
+		}
+		if whole[k] = max(1, e.Max()); bound {
 			continue
 		}
 		named = named && d.Param != ""
@@ -170,20 +269,13 @@ func (r *shapeResolver) missing(info *onnx.ValueInfo) (words []string) {
 	return []string{info.Name + "=" + extents(whole)}
 }
 
-// describe lists inputs with their shapes, e.g. `"data" (batch x 3 x ? x ?)`.
+// describe lists inputs with their shapes, e.g. `"data" (batch x 3 x data.2 x data.3)`.
 func (r *shapeResolver) describe(infos []*onnx.ValueInfo) string {
 	list := make([]string, len(infos))
 	for k, info := range infos {
 		var dims []string
-		for _, d := range info.Shape {
-			switch {
-			case d.Value >= 0:
-				dims = append(dims, fmt.Sprint(d.Value))
-			case d.Param != "":
-				dims = append(dims, d.Param)
-			default:
-				dims = append(dims, "?")
-			}
+		for axis, d := range info.Shape {
+			dims = append(dims, cmp.Or(axisName(info, axis), fmt.Sprint(d.Value)))
 		}
 		shape := strings.Join(dims, " x ")
 		switch {

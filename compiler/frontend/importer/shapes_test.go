@@ -59,7 +59,7 @@ func TestShapesThatAreRefused(t *testing.T) {
 		{"one left open", open(), map[string][]int64{"batch": {4}},
 			`open extents in input "x" (batch x 3 x seq), "mask" (batch x seq): fix them, for example by --shape seq=1`},
 		{"open without a symbol", unnamed, map[string][]int64{"batch": {4}, "seq": {5}},
-			`open extents in input "mask" (batch x ?): fix them, for example by --shape mask=4x1`},
+			`open extents in input "mask" (batch x mask.1): fix them, for example by --shape mask=4x1`},
 		{"no shape at all", shapeless, map[string][]int64{"x": {1, 3, 5}},
 			`open extents in input "mask" (of no shape): fix them, for example by --shape mask=1x3x224x224`},
 		{"unknown name", open(), map[string][]int64{"bath": {1}},

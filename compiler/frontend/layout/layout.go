@@ -25,7 +25,7 @@ func assignLayouts(g *graph.Graph) error {
 			continue
 		}
 		if n.Def().Kind == op.Reshaping {
-			if layout, ok := reshapeLayout(n.Operands[0].Shape.Fixed(), n.Operands[0].Layout, n.Result.Shape.Fixed()); ok {
+			if layout, ok := reshapeLayout(n.Operands[0].Shape.Max(), n.Operands[0].Layout, n.Result.Shape.Max()); ok {
 				n.Result.Layout = layout
 				continue
 			}
@@ -40,7 +40,7 @@ func assignLayouts(g *graph.Graph) error {
 		n.Result.Layout = naturalLayout(n)
 	}
 	for k, v := range g.Outputs {
-		if rows := op.RowMajor(v.Shape.Rank()); !graph.IsEmpty(v.Shape.Fixed()) && !op.SameLayout(v.Shape.Fixed(), v.Layout, rows) {
+		if rows := op.RowMajor(v.Shape.Rank()); !v.Shape.IsEmpty() && !op.SameLayout(v.Shape.Max(), v.Layout, rows) {
 			if err := copyOutput(g, k); err != nil {
 				return err
 			}

@@ -132,15 +132,15 @@ func (n *narrowing) onlyMoved(root *graph.Value) bool {
 // narrowFactors returns the factors of a node that are worth rounding.
 func narrowFactors(n *graph.Node) []*graph.Value {
 	if n.Is(op.FusedAttention) {
-		if shape := n.Operands[0].Shape.Fixed(); shape[len(shape)-1] >= minTerms {
+		if shape := n.Operands[0].Shape.Max(); shape[len(shape)-1] >= minTerms {
 			return n.Operands[:3]
 		}
 		return nil
 	}
-	if _, ok := n.Product(); !ok || array.Elements(n.Out.Shape.Fixed()) == 0 {
+	if _, ok := n.Product(); !ok || array.Elements(n.Out.Shape.Max()) == 0 {
 		return nil
 	}
-	if terms := op.Work(n.Node) / 2 / float64(array.Elements(n.Out.Shape.Fixed())); terms >= minTerms {
+	if terms := op.Work(n.Node) / 2 / float64(array.Elements(n.Out.Shape.Max())); terms >= minTerms {
 		return n.Operands[:2]
 	}
 	if n.Def().Spatial {

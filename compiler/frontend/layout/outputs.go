@@ -3,6 +3,7 @@ package layout
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
@@ -12,7 +13,7 @@ import (
 func separateOutputs(g *graph.Graph) error {
 	taken := map[*graph.Value]bool{}
 	for k, v := range g.Outputs {
-		if graph.IsEmpty(v.Shape.Fixed()) {
+		if v.Shape.IsEmpty() {
 			continue // an empty constant
 		}
 		root := v
@@ -59,7 +60,7 @@ func continued(g *graph.Graph, n *graph.Node) *graph.Value {
 	if !ok || !g.IsOutput(n.Result) {
 		return nil
 	}
-	if v := n.Operands[0]; slices.Contains(g.Varying[v], axis) && !g.IsOutput(v) {
+	if v := n.Operands[0]; slices.Contains(g.Inputs, v) && v.Shape.At(axis).IsOpen() && !g.IsOutput(v) {
 		return v
 	}
 	return nil
@@ -73,7 +74,7 @@ func (s *sharing) keep(n *graph.Node) (undo func()) {
 		return nil
 	}
 	undo = func() { v.Within = nil }
-	v.Within = &graph.Within{Of: n.Result, Begin: make([]int64, v.Shape.Rank())}
+	v.Within = &graph.Within{Of: n.Result, Begin: make([]extent.Extent, v.Shape.Rank())}
 	if !havePlaces(viewsOf(s.readers, v)) {
 		undo()
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/op"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -13,7 +14,7 @@ import (
 // value's axes in memory order.
 type Place struct {
 	Root    *graph.Value
-	Offset  int64
+	Offset  extent.Extent
 	Strides []int64
 }
 
@@ -31,13 +32,13 @@ func Of(v *graph.Value) (p Place, ok bool) {
 		return p, ok
 	}
 	for k, b := range v.Within.Begin {
-		p.Offset += b * p.Strides[k]
+		p.Offset = p.Offset.Plus(b.Times(extent.Of(p.Strides[k])))
 	}
 	return p, true
 }
 
 // Physical returns the value's shape in memory order.
-func Physical(v *graph.Value) []int64 { return op.Physical(v.Shape.Fixed(), v.Layout) }
+func Physical(v *graph.Value) []int64 { return op.Physical(v.Shape.Max(), v.Layout) }
 
 // IsDense reports whether elements of the given shape are contiguous; axes of extent one do not matter.
 func (p Place) IsDense(shape []int64) bool {
@@ -52,7 +53,7 @@ func (p Place) IsDense(shape []int64) bool {
 // ArgumentStrides returns the strides of a kernel argument, or nil if the value is dense and separate in memory.
 func ArgumentStrides(v *graph.Value) []int64 {
 	p, _ := Of(v)
-	if p.IsDense(Physical(v)) && p.Offset*v.InMemory().Bytes()%program.Alignment == 0 {
+	if offset, fixed := p.Offset.Const(); fixed && p.IsDense(Physical(v)) && offset*v.InMemory().Bytes()%program.Alignment == 0 {
 		return nil
 	}
 	return p.Strides

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
@@ -43,15 +44,26 @@ type sharing struct {
 // takePart makes the result of a slice a part of its operand, unless a later reshape would have no strides.
 func (s *sharing) takePart(n *graph.Node) {
 	begin, ok := n.Part()
-	if !ok || n.Operands[0].Const != nil || !slices.Equal(n.Operands[0].Layout, n.Result.Layout) || s.IsOutput(n.Result) {
+	if !ok || !staysInside(n.Out.Shape, begin, n.In[0].Shape) || n.Operands[0].Const != nil || !slices.Equal(n.Operands[0].Layout, n.Result.Layout) || s.IsOutput(n.Result) {
 		return
 	}
-	n.Result.Within = &graph.Within{Of: n.Operands[0], Begin: op.Physical(begin, n.Result.Layout)}
+	n.Result.Within = &graph.Within{Of: n.Operands[0], Begin: extent.ShapeOf(begin...).Permuted(n.Result.Layout).Extents()}
 	if views := viewsOf(s.readers, n.Result); anyOutput(s.Graph, views) || !havePlaces(views) {
 		n.Result.Within = nil
 		return
 	}
 	n.Free = true
+}
+
+// staysInside reports whether packages can compute where a part of a value starts, and the part, which has room for
+// the most of its extents, does not exceed the value wherever it starts. All are by axes in one order.
+func staysInside(part extent.Shape, begin []extent.Extent, whole extent.Shape) bool {
+	for k, e := range begin {
+		if e.IsOpen() && e.Max()+part.At(k).Max() > whole.At(k).Max() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(begin, func(e extent.Extent) bool { _, _, ok := e.Linear(); return !ok })
 }
 
 func havePlaces(values []*graph.Value) bool {
@@ -62,6 +74,15 @@ func havePlaces(values []*graph.Value) bool {
 // elements, or if it continues an input. It inserts copies for the other operands.
 func (s *sharing) gather(n *graph.Node, axis int) error {
 	parts := concatParts(n, axis)
+	// Kernels compute whole tiles, which may overwrite what follows a part of open extent. Nothing follows the one
+	// part behind an input that an output continues.
+	moves := extent.ShapeOf(slices.Concat(parts...)...).IsOpen()
+	if moves && (continued(s.Graph, n) == nil || len(n.Operands) != 2) {
+		return nil
+	}
+	if last := n.Operands[len(parts)-1]; moves && !staysInside(last.Shape.Permuted(n.Result.Layout), parts[1], n.Result.Shape.Permuted(n.Result.Layout)) {
+		return nil
+	}
 	var elements int64
 	continues := false
 	placed := make([]func(), len(n.Operands)) // how to undo each
@@ -71,10 +92,10 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 			continues = placed[k] != nil
 		}
 		if placed[k] != nil {
-			elements += array.Elements(v.Shape.Fixed())
+			elements += array.Elements(v.Shape.Max())
 		}
 	}
-	if 2*elements < array.Elements(n.Result.Shape.Fixed()) && !continues {
+	if !continues && (moves || 2*elements < array.Elements(n.Result.Shape.Max())) {
 		for _, undo := range slices.Backward(placed) {
 			if undo != nil {
 				undo()
@@ -84,7 +105,7 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 	}
 	n.Free = true
 	for k, v := range n.Operands {
-		if placed[k] != nil || array.Elements(v.Shape.Fixed()) == 0 {
+		if placed[k] != nil || array.Elements(v.Shape.Max()) == 0 {
 			continue
 		}
 		c, err := copyOf(s.Graph, v, v.Name+".part")
@@ -100,14 +121,14 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 }
 
 // concatParts returns the start of each operand of a concatenation, by axes in memory order.
-func concatParts(n *graph.Node, axis int) [][]int64 {
+func concatParts(n *graph.Node, axis int) [][]extent.Extent {
 	at := slices.Index(n.Result.Layout, axis)
-	parts := make([][]int64, len(n.Operands))
-	var end int64
+	parts := make([][]extent.Extent, len(n.Operands))
+	var end extent.Extent
 	for k, v := range n.Operands {
-		parts[k] = make([]int64, len(n.Result.Layout))
+		parts[k] = make([]extent.Extent, len(n.Result.Layout))
 		parts[k][at] = end
-		end += v.Shape.Fixed()[axis]
+		end = end.Plus(v.Shape.At(axis))
 	}
 	return parts
 }
@@ -115,8 +136,8 @@ func concatParts(n *graph.Node, axis int) [][]int64 {
 // put makes v the part of whole that starts at begin, and returns a function that undoes this. It returns nil if v
 // must lie elsewhere: v is an input, already a part, visible in an output, or reshaped in a way that parts do not
 // support.
-func (s *sharing) put(v, whole *graph.Value, begin []int64) (undo func()) {
-	if array.Elements(v.Shape.Fixed()) == 0 || !op.SameLayout(v.Shape.Fixed(), v.Layout, whole.Layout) {
+func (s *sharing) put(v, whole *graph.Value, begin []extent.Extent) (undo func()) {
+	if array.Elements(v.Shape.Max()) == 0 || !op.SameLayout(v.Shape.Max(), v.Layout, whole.Layout) {
 		return nil
 	}
 	path := []*graph.Value{v} // up to the value that a kernel computes

@@ -2,9 +2,12 @@ package programgen
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
+	"github.com/tilth-dev/tilth/compiler/op"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
@@ -12,6 +15,16 @@ import (
 type variant struct {
 	caps  []int64
 	share float64
+}
+
+// isWithin reports whether the kernels of another variant compute all that those of v do.
+func (v variant) isWithin(other variant) bool {
+	for k, n := range v.caps {
+		if n > other.caps[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // variantsOf returns the variants for smaller extents in ascending order, and the one for all.
@@ -32,28 +45,56 @@ func variantsOf(extents []program.Extent) (smaller []variant, all variant) {
 
 // variants returns a kernel's tasks for smaller extents in ascending order, and the share of executions that need
 // the full one.
-func (g *general) variants(w *expr.Workload, name string) (list []program.Variant, share float64, err error) {
-	e := g.emitters[0]
-	smaller, all := variantsOf(g.extents)
-	for _, x := range smaller {
-		own, err := g.capped(w, x.caps)
+func (e *emitter) variants(w *expr.Workload, l *op.Lowering, name string) (list []program.Variant, share float64, err error) {
+	var symbols []*extent.Symbol
+	var extents []program.Extent
+	for _, t := range w.Inputs {
+		if s := l.Args[t].Symbol; s != nil && s.Source == nil {
+			symbols, extents = append(symbols, s), append(extents, e.program.Extents[e.symbols[s]])
+		}
+	}
+	smaller, all := variantsOf(extents)
+	for k, x := range smaller {
+		own, err := e.capped(w, l, symbols, x.caps)
 		if err != nil {
 			return nil, 0, err
 		}
-		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, Values(g.extents, x.caps)), own.Merge())}
+		if own == nil {
+			larger := &all
+			if n := slices.IndexFunc(smaller[k+1:], x.isWithin); n >= 0 {
+				larger = &smaller[k+1+n]
+			}
+			larger.share += x.share
+			continue
+		}
+		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, Values(extents, x.caps)), own.Merge())}
 		e.program.Tasks[v.Task].Executions += x.share
 		for k, n := range x.caps {
-			v.Caps = append(v.Caps, program.Cap{Extent: k, Max: n})
+			v.Caps = append(v.Caps, program.Cap{Extent: e.symbols[symbols[k]], Max: n})
 		}
 		list = append(list, v)
 	}
 	return list, all.share, nil
 }
 
-// capped returns the workload for extents up to caps, with the same arguments in memory. An extent whose cap equals
-// its minimum is no longer open.
-func (g *general) capped(w *expr.Workload, caps []int64) (*expr.Workload, error) {
-	c := &capping{general: g, caps: caps, tensors: map[*expr.Tensor]*expr.Tensor{}, vars: map[*expr.Var]expr.Expr{}}
+// capped returns the workload for extents of symbols up to caps, with the same arguments in memory; nil if some axis
+// has no elements then, which is left to the kernel of a larger variant. An extent whose cap equals its minimum is no
+// longer open. Those of other symbols stay: a kernel may read a fixed part of an open axis.
+func (e *emitter) capped(w *expr.Workload, l *op.Lowering, symbols []*extent.Symbol, caps []int64) (*expr.Workload, error) {
+	c := &capping{Lowering: l, extents: map[*extent.Symbol]extent.Extent{}, tensors: map[*expr.Tensor]*expr.Tensor{}, vars: map[*expr.Var]expr.Expr{}}
+	var set extent.Set
+	for k, s := range symbols {
+		if least, _ := s.Units(); least == caps[k] {
+			c.extents[s] = extent.Of(s.Min)
+		} else {
+			c.extents[s] = set.Add(&extent.Symbol{Name: s.Name, Min: s.Min, Max: caps[k] * s.Step, Step: s.Step})
+		}
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(e.symbols), func(a, b *extent.Symbol) int { return e.symbols[a] - e.symbols[b] }) {
+		if !slices.Contains(symbols, s) {
+			c.extents[s] = set.Add(&extent.Symbol{Name: s.Name, Min: s.Min, Max: s.Max, Step: s.Step})
+		}
+	}
 	var args, outputs []*expr.Tensor
 	for _, t := range slices.Concat(w.Inputs, w.Constants) {
 		args = append(args, c.argument(t))
@@ -64,14 +105,18 @@ func (g *general) capped(w *expr.Workload, caps []int64) (*expr.Workload, error)
 	for _, t := range w.Outputs {
 		outputs = append(outputs, c.tensors[t])
 	}
+	if c.isEmpty {
+		return nil, nil
+	}
 	return expr.NewWorkload(outputs, args...)
 }
 
 type capping struct {
-	*general
-	caps    []int64
+	*op.Lowering
+	extents map[*extent.Symbol]extent.Extent
 	tensors map[*expr.Tensor]*expr.Tensor
 	vars    map[*expr.Var]expr.Expr
+	isEmpty bool
 }
 
 // argument returns an input restricted to the part below the caps, at the same place.
@@ -80,23 +125,15 @@ func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 	if t.Role != expr.Input {
 		return t
 	}
-	cut := *t
-	if k := slices.Index(c.counts, t); k >= 0 {
-		cut.Max = c.caps[k]
-		c.tensors[t] = &cut
-		return &cut
+	cut, arg := *t, c.Args[t]
+	if arg.Symbol != nil {
+		cut.Max = c.extents[arg.Symbol].Over(extent.Of(arg.Symbol.Step)).Max()
+	} else {
+		shape := arg.Shape.Replace(c.extents)
+		c.isEmpty = c.isEmpty || shape.IsEmpty()
+		cut.Shape = shape.Max()
+		cut.Strides = stridesIn(&cut, t)
 	}
-	cut.Shape = slices.Clone(t.Shape)
-	for d := range t.Shape {
-		sizes := make([]int64, len(c.samples))
-		for s := range c.samples {
-			sizes[s] = c.samples[s].list[c.number[t]].Shape[d]
-		}
-		if size, ok := c.fit(sizes); ok {
-			cut.Shape[d] = size.At(c.caps)
-		}
-	}
-	cut.Strides = stridesIn(&cut, t)
 	c.tensors[t] = &cut
 	return &cut
 }
@@ -129,11 +166,12 @@ func (c *capping) variables(vars []*expr.Var) []*expr.Var {
 	for k, v := range vars {
 		x := *v
 		if v.Limit != nil {
-			x.Extent, x.Limit = c.elements(v, c.caps), expr.Rewrite(v.Limit, c.rewritten)
-			if _, isNumber := x.Limit.(*expr.Int); isNumber {
-				x.Limit = nil
+			n := c.Extents[v].With(c.extents)
+			if x.Extent, x.Limit = n.Max(), nil; n.IsOpen() {
+				x.Limit = expr.Rewrite(v.Limit, c.rewritten)
 			}
 		}
+		c.isEmpty = c.isEmpty || x.Extent == 0
 		list[k], c.vars[v] = &x, &x
 	}
 	return list
@@ -146,8 +184,8 @@ func (c *capping) rewritten(e expr.Expr) expr.Expr {
 			return x
 		}
 	case *expr.Load:
-		if k := slices.Index(c.counts, n.Tensor); k >= 0 && c.caps[k] == c.extents[k].Min {
-			return expr.I(c.caps[k])
+		if s := c.Args[n.Tensor].Symbol; s != nil && !c.extents[s].IsOpen() {
+			return c.Extent(c.extents[s].Over(extent.Of(s.Step)))
 		}
 		if t := c.tensors[n.Tensor]; t != nil {
 			return &expr.Load{Tensor: t, Index: n.Index}

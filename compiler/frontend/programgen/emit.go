@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/frontend/layout"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -19,27 +20,36 @@ type emitter struct {
 	// index maps values, and constants with their layouts, to value numbers of the program.
 	index map[string]int
 	tasks map[string]int
+	// symbols maps the symbols of open extents to their numbers in the program.
+	symbols map[*extent.Symbol]int
 }
 
-// Program returns the program that runs the kernels of a graph in order. Errors name the kernel.
-func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) {
+// Program returns the program that runs the kernels of a graph in order. The extents are those of the graph's symbols.
+// Errors name the kernel.
+func Program(g *graph.Graph, kernels []*graph.Kernel, extents []program.Extent) (*program.Program, error) {
 	e := newEmitter(g)
+	e.open(g, extents)
 	for _, kernel := range kernels {
 		if err := e.call(kernel); err != nil {
 			return nil, fmt.Errorf("kernel of node %q (%s): %w", kernel.Anchor.Name, kernel.Anchor.Op, err)
 		}
 	}
 	e.outputs(g)
-	fixed := &opener{emitters: []*emitter{e}, at: [][]int64{nil}}
-	if err := fixed.checks([]Sample{{Graph: g}}); err != nil {
+	for _, v := range slices.Concat(g.Inputs, g.Outputs[:g.Own]) {
+		if err := e.vary(v); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.determined(g); err != nil {
 		return nil, err
 	}
+	e.checks(g)
 	e.program.FindConditions()
 	return e.program, nil
 }
 
 func newEmitter(g *graph.Graph) *emitter {
-	e := &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
+	e := &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}, symbols: map[*extent.Symbol]int{}}
 	for _, v := range g.Inputs {
 		e.program.Inputs = append(e.program.Inputs, e.value(v))
 	}
@@ -55,13 +65,10 @@ func (e *emitter) outputs(g *graph.Graph) {
 	for k, why := range g.Required {
 		e.program.Required = append(e.program.Required, program.Requirement{Value: outputs[len(outputs)-len(g.Required)+k], Why: why})
 	}
-	outputs = outputs[:len(outputs)-len(g.Required)]
-	own := len(outputs)
 	for _, o := range g.Open {
 		e.program.Open = append(e.program.Open, program.Open{Output: o.Output, Axis: o.Axis, Count: outputs[o.Count]})
-		own = min(own, o.Count)
 	}
-	e.program.Outputs = outputs[:own]
+	e.program.Outputs = outputs[:g.Own]
 }
 
 // value returns the number of an input or computed value; a value in another's memory is an alias.
@@ -75,7 +82,10 @@ func (e *emitter) value(v *graph.Value) int {
 	}
 	made := program.Value{Name: v.Name, DType: v.InMemory(), Shape: layout.Physical(v), Alias: -1}
 	if p, _ := layout.Of(v); p.Root != v {
-		made.Alias, made.Offset = e.value(p.Root), p.Offset
+		f, _ := e.form(p.Offset) // only linear starts are placed so
+		if made.Alias, made.Offset = e.value(p.Root), f.Plus; p.Offset.IsOpen() {
+			made.Moves = f.Times
+		}
 		if !p.IsDense(made.Shape) {
 			made.Strides = p.Strides
 		}
@@ -96,7 +106,7 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 		return k
 	}
 	name, data := v.Name, e.budget.Arrange(v.Const, layout)
-	if !op.SameLayout(v.Shape.Fixed(), layout, op.RowMajor(v.Shape.Rank())) {
+	if !op.SameLayout(v.Shape.Max(), layout, op.RowMajor(v.Shape.Rank())) {
 		name = fmt.Sprint(name, layout)
 	}
 	e.index[key] = e.add(program.Value{Name: name, DType: data.DType, Shape: data.Shape, Data: data, Alias: -1})
@@ -104,11 +114,23 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 }
 
 func (e *emitter) call(kernel *graph.Kernel) error {
-	w, args, err := e.lower(kernel)
-	if err == nil {
-		e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: e.task(taskName(kernel), w.Merge()), Args: args})
+	w, l, args, err := e.lower(kernel)
+	if err != nil {
+		return err
 	}
-	return err
+	name := taskName(kernel)
+	call := program.Call{Name: callName(kernel), Task: e.task(name, w.Merge()), Args: args}
+	if w.IsOpen() {
+		share := 0.0
+		if call.Variants, share, err = e.variants(w, l, name); err != nil {
+			return err
+		}
+		e.program.Tasks[call.Task].Executions += share
+	} else if len(e.program.Extents) > 0 {
+		e.program.Tasks[call.Task].Executions++
+	}
+	e.program.Calls = append(e.program.Calls, call)
+	return nil
 }
 
 // task counts a kernel's task, and adds it if it is new.
@@ -124,10 +146,11 @@ func (e *emitter) task(name string, w *expr.Workload) int {
 	return task
 }
 
-// lower returns the kernel's workload, before axes are merged, and the values of its arguments.
-func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
+// lower returns the kernel's workload, before axes are merged, with its lowering, and the values of its arguments.
+func (e *emitter) lower(kernel *graph.Kernel) (w *expr.Workload, l *op.Lowering, args []int, err error) {
+	defer extent.Catch(&err)
 	e.budget.For(kernel.Anchor.Name, kernel.Anchor.Op)
-	l := op.NewLowering(e.budget)
+	l = op.NewLowering(e.budget)
 	values := map[int]*graph.Value{}
 	computed := map[*graph.Value]op.Operand{}
 	var outputs []*expr.Tensor
@@ -143,7 +166,7 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 			case ok:
 				in[k] = o
 			case v.Const != nil:
-				in[k] = l.Constant(v.ID, v.Const)
+				in[k] = l.Constant(v.ID, v.Value)
 				if v.Layout != nil {
 					in[k].Layout = v.Layout
 				}
@@ -155,7 +178,7 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 		}
 		out, err := op.Lower(l, n.Node, in)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		switch {
 		case slices.Contains(kernel.Stored, n.Result):
@@ -166,11 +189,10 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 		}
 		computed[n.Result] = out
 	}
-	w, err := expr.NewWorkload(outputs)
-	if err != nil {
-		return nil, nil, err
+	if w, err = expr.NewWorkload(outputs); err != nil {
+		return nil, nil, nil, err
 	}
-	return w, e.args(w, l, values, kernel.Stored), nil
+	return w, l, e.args(w, l, values, kernel.Stored), nil
 }
 
 // store adds the stage that computes a result in the memory layout of its value; later operators of the kernel read
@@ -184,7 +206,14 @@ func store(l *op.Lowering, o op.Operand, v *graph.Value) op.Operand {
 func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*graph.Value, stored []*graph.Value) []int {
 	var args []int
 	for _, t := range w.Inputs {
-		args = append(args, e.value(values[l.Args[t].ID]))
+		switch s := l.Args[t].Symbol; {
+		case s == nil:
+			args = append(args, e.value(values[l.Args[t].ID]))
+		case s.Source != nil:
+			args = append(args, e.value(s.Source.(*graph.Value)))
+		default:
+			args = append(args, e.program.Extents[e.symbols[s]].Value)
+		}
 	}
 	for _, t := range w.Constants {
 		if made := l.Args[t].Made; made != nil {

@@ -19,7 +19,7 @@ func taskName(kernel *graph.Kernel) string {
 	n := kernel.Anchor
 	parts := []string{strings.Join(labels, "+")}
 	if v := firstInput(n); v != nil {
-		parts = append(parts, dims(op.Physical(v.Shape.Fixed(), v.Layout)))
+		parts = append(parts, dims(op.Physical(v.Shape.Max(), v.Layout)))
 	}
 	if detail := n.Def().Detail; detail != nil {
 		if text := detail(n.Node); text != "" {
@@ -57,9 +57,9 @@ func firstInput(n *graph.Node) *graph.Value {
 // outExtent returns the number of channels for an image or a dense layer's result, and the whole shape for others.
 func outExtent(n *graph.Node) []int64 {
 	if n.Def().ChannelsOut {
-		return n.Out.Shape.Fixed()[1:2]
+		return n.Out.Shape.Max()[1:2]
 	}
-	return op.Physical(n.Out.Shape.Fixed(), n.Result.Layout)
+	return op.Physical(n.Out.Shape.Max(), n.Result.Layout)
 }
 
 func dims(shape []int64) string {

@@ -1,11 +1,13 @@
 package rewrite
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -242,24 +244,24 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 		return nil
 	}
 	q, repeated := operands[0], turned.Operands[0]
-	if q.Shape.Rank() != 4 || repeated.Shape.Rank() != 4 || q.Shape.Fixed()[1] != repeated.Shape.Fixed()[1] {
+	if q.Shape.Rank() != 4 || repeated.Shape.Rank() != 4 || q.Shape.At(1) != repeated.Shape.At(1) {
 		return nil // broadcast queries
 	}
 	keys, values := repeatedHeads(repeated), repeatedHeads(operands[2])
-	if keys == nil || values == nil || keys.Shape.Fixed()[1] != values.Shape.Fixed()[1] || len(operands) > 3 && !isSameForHeads(operands[3]) {
+	if keys == nil || values == nil || keys.Shape.At(1) != values.Shape.At(1) || len(operands) > 3 && !isSameForHeads(operands[3]) {
 		return nil
 	}
 	b := &heads{Graph: g, name: q.Name, opset: turned.Opset}
-	groups := keys.Shape.Fixed()[1]
+	groups, each := keys.Shape.At(1), q.Shape.At(1).Over(keys.Shape.At(1))
 	list := []*graph.Value{
-		b.reshape(q, q.Shape.Fixed()[0], groups, q.Shape.Fixed()[1]/groups, q.Shape.Fixed()[2], q.Shape.Fixed()[3]),
+		b.reshape(q, q.Shape.At(0), groups, each, q.Shape.At(2), q.Shape.At(3)),
 		b.apply(op.Transpose, map[string]*onnx.Attribute{"perm": {Name: "perm", Type: onnx.AttrInts, Ints: []int64{0, 1, 2, 4, 3}}}, keys),
 		values,
 	}
 	if len(operands) > 3 {
 		mask := operands[3]
-		if s := mask.Shape.Fixed(); len(s) == 4 {
-			mask = b.reshape(mask, s[0], 1, 1, s[2], s[3])
+		if s := mask.Shape; s.Rank() == 4 {
+			mask = b.reshape(mask, s.At(0), extent.Of(1), extent.Of(1), s.At(2), s.At(3))
 		}
 		list = append(list, mask)
 	}
@@ -271,7 +273,7 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 		return nil
 	}
 	b.nodes = append(b.nodes, fused)
-	y := b.reshape(fused.Result, q.Shape.Fixed()[0], q.Shape.Fixed()[1], q.Shape.Fixed()[2], fused.Out.Shape.Fixed()[4])
+	y := b.reshape(fused.Result, q.Shape.At(0), q.Shape.At(1), q.Shape.At(2), fused.Out.Shape.At(4))
 	if b.err != nil {
 		return nil
 	}
@@ -290,9 +292,9 @@ func repeatedHeads(v *graph.Value) *graph.Value {
 	if !wide.Is(op.Expand) {
 		return nil
 	}
-	of, s := wide.Operands[0], wide.Out.Shape.Fixed()
-	if len(s) != 5 || of.Shape.Rank() != 5 || of.Const != nil || !slices.Equal(of.Shape.Fixed(), []int64{s[0], s[1], 1, s[3], s[4]}) ||
-		!slices.Equal(v.Shape.Fixed(), []int64{s[0], s[1] * s[2], s[3], s[4]}) {
+	of, s := wide.Operands[0], wide.Out.Shape
+	if s.Rank() != 5 || of.Shape.Rank() != 5 || of.Const != nil || !of.Shape.Equal(s.With(2, extent.Of(1))) ||
+		!v.Shape.Equal(extent.ShapeOf(s.At(0), s.At(1).Times(s.At(2)), s.At(3), s.At(4))) {
 		return nil
 	}
 	return of
@@ -300,7 +302,7 @@ func repeatedHeads(v *graph.Value) *graph.Value {
 
 // isSameForHeads reports whether a mask has no axis of heads.
 func isSameForHeads(mask *graph.Value) bool {
-	return mask.Shape.Rank() <= 2 || mask.Shape.Rank() == 4 && mask.Shape.Fixed()[1] == 1
+	return mask.Shape.Rank() <= 2 || mask.Shape.Rank() == 4 && mask.Shape.At(1).Is(1)
 }
 
 // heads creates the nodes of attention with shared heads.
@@ -325,9 +327,26 @@ func (b *heads) apply(name string, attrs map[string]*onnx.Attribute, in ...*grap
 	return n.Result
 }
 
-func (b *heads) reshape(v *graph.Value, shape ...int64) *graph.Value {
+func (b *heads) reshape(v *graph.Value, shape ...extent.Extent) *graph.Value {
 	if v.Const != nil {
-		return b.Constant(b.NextName(b.name), &array.Array{DType: v.Const.DType, Shape: shape, Data: v.Const.Data})
+		return b.Constant(b.NextName(b.name), &array.Array{DType: v.Const.DType, Shape: extent.ShapeOf(shape...).Fixed(), Data: v.Const.Data})
 	}
-	return b.apply(op.Reshape, nil, v, b.Constant(b.NextName(b.name), array.FromInt64(shape, int64(len(shape)))))
+	if b.err != nil {
+		return nil
+	}
+	n, err := viewOf(b.Graph, v, extent.ShapeOf(shape...), b.name, b.NextName(b.name))
+	if err != nil {
+		b.err = err
+		return nil
+	}
+	b.nodes = append(b.nodes, n)
+	return n.Result
+}
+
+// viewOf returns a value in another shape; the elements must be at the same places in memory.
+func viewOf(g *graph.Graph, v *graph.Value, shape extent.Shape, node, result string) (*graph.Node, error) {
+	if !op.IsView(v.Shape, shape) {
+		return nil, fmt.Errorf("node %q: %v has other places in memory as %v", node, v.Type, shape)
+	}
+	return g.Apply(op.Node{Name: node, Op: op.View, Opset: 13, Out: op.Type{DType: v.DType, Shape: shape}}, result, v)
 }

@@ -95,7 +95,7 @@ func scaleChannels(a *array.Array, axis int, scale []float64) *array.Array {
 // scaleNodes returns a multiplication and an addition equivalent to n.
 func scaleNodes(g *graph.Graph, n *graph.Node, scale, shift []float64) ([]*graph.Node, error) {
 	shape := []int64{int64(len(scale))}
-	for range n.Out.Shape.Fixed()[2:] {
+	for range n.Out.Shape.Rank() - 2 {
 		shape = append(shape, 1)
 	}
 	known := func(name string, v []float64) *graph.Value {

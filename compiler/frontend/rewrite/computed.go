@@ -17,9 +17,9 @@ func mergeComputed(g *graph.Graph) error {
 	first, with := map[string]*graph.Value{}, map[*graph.Value]*graph.Value{}
 	computed := map[*graph.Value]bool{}
 	for _, n := range g.Nodes {
-		isComputed := len(n.Operands) > 0 && !n.Weights
+		isComputed := !n.Weights && (len(n.Operands) > 0 || n.Numbers != nil)
 		for _, v := range n.Operands {
-			isComputed = isComputed && (v == nil || v.Const != nil || computed[v])
+			isComputed = isComputed && (v == nil || v.Const != nil || v.Numbers != nil || computed[v])
 		}
 		if !isComputed {
 			continue
@@ -42,7 +42,7 @@ func mergeComputed(g *graph.Graph) error {
 // false for a node with attributes without a short text.
 func sameComputed(n *graph.Node, with map[*graph.Value]*graph.Value) (key string, ok bool) {
 	var b strings.Builder
-	fmt.Fprint(&b, n.Op, n.Opset, n.Output, n.Out)
+	fmt.Fprint(&b, n.Op, n.Opset, n.Output, n.Out, n.Numbers)
 	for _, name := range slices.Sorted(maps.Keys(n.Attrs)) {
 		switch a := n.Attrs[name]; a.Type {
 		case onnx.AttrInt, onnx.AttrInts, onnx.AttrFloat, onnx.AttrString:
@@ -58,6 +58,8 @@ func sameComputed(n *graph.Node, with map[*graph.Value]*graph.Value) (key string
 		switch {
 		case v == nil:
 			fmt.Fprint(&b, " -")
+		case v.Numbers != nil:
+			fmt.Fprint(&b, " ", v.Type, v.Numbers)
 		case v.Const == nil:
 			fmt.Fprint(&b, " ", v.ID)
 		default:

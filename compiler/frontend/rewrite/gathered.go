@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -22,8 +23,7 @@ func sliceGathers(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		shape := g.Constant(n.Result.Name+".shape", array.FromInt64(n.Out.Shape.Fixed(), int64(n.Out.Shape.Rank())))
-		r, err := g.Apply(op.Node{Name: n.Name, Op: op.Reshape, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, n.Result.Name, s.Result, shape)
+		r, err := viewOf(g, s.Result, n.Out.Shape, n.Name, n.Result.Name)
 		if err != nil {
 			return err
 		}
@@ -42,10 +42,11 @@ func singleIndex(n *graph.Node) (axis int, index int64, ok bool) {
 		axis += n.Operands[0].Shape.Rank()
 	}
 	index = n.Operands[1].Const.Int(0)
-	if index < 0 {
-		index += n.Operands[0].Shape.Fixed()[axis]
+	size := n.Operands[0].Shape.At(axis)
+	if fixed, ok := size.Const(); index < 0 && ok {
+		index += fixed
 	}
-	return axis, index, index >= 0 && index < n.Operands[0].Shape.Fixed()[axis]
+	return axis, index, index >= 0 && extent.Of(index).Less(size)
 }
 
 // sliceOf takes count indices of an axis from begin on.

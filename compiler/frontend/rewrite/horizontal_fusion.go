@@ -114,9 +114,9 @@ func (b branch) likeness() likeness {
 		}
 	}
 	weights := b[0].Operands[1]
-	for axis, extent := range weights.Shape.Fixed() {
+	for axis, size := range weights.Shape.Fixed() { // constants
 		if axis != b.product().WeightAxis {
-			fmt.Fprintln(h, axis, extent)
+			fmt.Fprintln(h, axis, size)
 		}
 	}
 	fmt.Fprintln(h, weights.DType)
@@ -130,10 +130,10 @@ func isMergeable(n *graph.Node) bool {
 }
 
 // isPerChannel reports whether a constant varies only along one axis of the shape it is broadcast to.
-func isPerChannel(v *graph.Value, shape []int64, axis int) bool {
-	skipped := len(shape) - v.Shape.Rank()
-	for k, e := range v.Shape.Fixed() {
-		if skipped+k != axis && e != 1 {
+func isPerChannel(v *graph.Value, rank, axis int) bool {
+	skipped := rank - v.Shape.Rank()
+	for k, e := range v.Shape.Extents() {
+		if skipped+k != axis && !e.Is(1) {
 			return false
 		}
 	}
@@ -170,7 +170,7 @@ func continues(g *graph.Graph, b branch, n *graph.Node) bool {
 		return false
 	}
 	return !slices.ContainsFunc(n.Operands, func(v *graph.Value) bool {
-		return v != nil && v != out && !isPerChannel(v, out.Shape.Fixed(), b.product().Axis)
+		return v != nil && v != out && !isPerChannel(v, out.Shape.Rank(), b.product().Axis)
 	})
 }
 
@@ -218,12 +218,13 @@ func mergeFamily(g *graph.Graph, family []branch) (one branch, parts []*graph.No
 	var begin int64
 	for _, b := range family {
 		old := b.tail().Result
-		s, err := sliceOf(g, out, axis, begin, old.Shape.Fixed()[axis], old.Name)
+		channels := old.Shape.At(axis).Max() // fixed by the weights
+		s, err := sliceOf(g, out, axis, begin, channels, old.Name)
 		if err != nil {
 			return nil, nil, err
 		}
 		parts = append(parts, s)
-		begin += old.Shape.Fixed()[axis]
+		begin += channels
 	}
 	return one, parts, nil
 }
@@ -264,8 +265,8 @@ func perChannel(g *graph.Graph, family []branch, k, j int) *graph.Value {
 	}
 	axis := family[0].product().Axis
 	for i, b := range family {
-		g.Budget.Bytes(b[0].Out.Shape.Fixed()[axis] * known[i].DType.Bytes())
-		channels := array.New(known[i].DType, b[0].Out.Shape.Fixed()[axis])
+		g.Budget.Bytes(b[0].Out.Shape.Max()[axis] * known[i].DType.Bytes())
+		channels := array.New(known[i].DType, b[0].Out.Shape.Max()[axis])
 		for c := range channels.Len() {
 			copyElement(channels, c, known[i], min(c, known[i].Len()-1))
 		}

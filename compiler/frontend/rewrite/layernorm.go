@@ -1,9 +1,8 @@
 package rewrite
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -87,7 +86,7 @@ func matchNorm(last *graph.Node) (m layerNorm, ok bool) {
 
 // fits reports whether a parameter is omitted or has the shape of the normalised axes.
 func (m *layerNorm) fits(v *graph.Value) bool {
-	return v == nil || fitsAxes(v, m.x.Shape.Fixed()[m.axis:])
+	return v == nil || fitsAxes(v, m.x.Shape.Slice(m.axis, m.x.Shape.Rank()))
 }
 
 // isCentred reports whether n subtracts its operand's mean from it.
@@ -106,7 +105,7 @@ func quotient(n *graph.Node) (d, squared *graph.Value) {
 	}
 	for k := range n.Operands {
 		r := producer(n.Operands[k])
-		if !n.Is(op.Mul) || r == nil {
+		if !n.Is(op.Mul) || r == nil || len(r.Operands) == 0 {
 			continue
 		}
 		inverted := r.Operands[0]
@@ -130,10 +129,10 @@ func (m *layerNorm) isMean(n *graph.Node, x *graph.Value) bool {
 		return false
 	}
 	axis := x.Shape.Rank()
-	for axis > 0 && n.Out.Shape.Fixed()[axis-1] == 1 && x.Shape.Fixed()[axis-1] != 1 {
+	for axis > 0 && n.Out.Shape.At(axis-1).Is(1) && !x.Shape.At(axis-1).Is(1) {
 		axis--
 	}
-	if axis == x.Shape.Rank() || !slices.Equal(n.Out.Shape.Fixed()[:axis], x.Shape.Fixed()[:axis]) || m.axis >= 0 && m.axis != axis {
+	if axis == x.Shape.Rank() || !n.Out.Shape.Slice(0, axis).Equal(x.Shape.Slice(0, axis)) || m.axis >= 0 && m.axis != axis {
 		return false
 	}
 	m.axis = axis
@@ -142,7 +141,7 @@ func (m *layerNorm) isMean(n *graph.Node, x *graph.Value) bool {
 
 // isSquare reports whether n is v*v or v to the power of two.
 func isSquare(n *graph.Node, v *graph.Value) bool {
-	if n == nil || n.Operands[0] != v {
+	if n == nil || len(n.Operands) == 0 || n.Operands[0] != v {
 		return false
 	}
 	if n.Is(op.Pow) {
@@ -153,6 +152,6 @@ func isSquare(n *graph.Node, v *graph.Value) bool {
 }
 
 // fitsAxes reports whether a parameter has the shape of the normalised axes.
-func fitsAxes(v *graph.Value, shape []int64) bool {
-	return v.Const != nil && slices.Equal(v.Shape.Fixed(), shape)
+func fitsAxes(v *graph.Value, shape extent.Shape) bool {
+	return v.Const != nil && v.Shape.Equal(shape)
 }

@@ -269,7 +269,7 @@ func isReady(kernel *graph.Kernel, nodes []*graph.Node, order int) bool {
 		order = kernel.Begin()
 	}
 	for _, n := range nodes {
-		for _, v := range n.Operands {
+		for _, v := range slices.Concat(n.Operands, n.Counts()) {
 			if v == nil || v.Producer == nil || v.Producer.Order < order {
 				continue
 			}

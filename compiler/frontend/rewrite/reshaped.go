@@ -37,23 +37,21 @@ func isReshapedGemm(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *g
 		return false
 	}
 	gemm, rank := n.Operands[0].Producer, n.Out.Shape.Rank()
-	columns := gemm.Out.Shape.Fixed()[1]
-	return rank > 2 && n.Out.Shape.Fixed()[rank-1] == columns && len(readers[gemm.Result]) == 1 && !g.IsOutput(gemm.Result) && graph.AllKnown(gemm.Operands[1:]) &&
+	columns := gemm.Out.Shape.At(1)
+	return rank > 2 && n.Out.Shape.At(rank-1) == columns && len(readers[gemm.Result]) == 1 && !g.IsOutput(gemm.Result) && graph.AllKnown(gemm.Operands[1:]) &&
 		gemm.Int("transA", 0) == 0 && gemm.Float("alpha", 1) == 1 && gemm.Float("beta", 1) == 1 &&
-		(len(gemm.Operands) < 3 || gemm.Operands[2] == nil || gemm.Operands[2].Const.Len() == columns || gemm.Operands[2].Const.Len() == 1)
+		(len(gemm.Operands) < 3 || gemm.Operands[2] == nil || columns.Is(gemm.Operands[2].Const.Len()) || gemm.Operands[2].Const.Len() == 1)
 }
 
 // lift returns the product with the axes of a reshape of its result.
 func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
-	shape := slices.Clone(reshape.Out.Shape.Fixed())
 	name, opset := gemm.Name, gemm.Opset
 	weights := gemm.Operands[1]
 	if gemm.Int("transB", 0) != 0 {
 		g.Budget.For(gemm.Name, gemm.Op)
 		weights = g.Constant(weights.Name+".transposed", g.Budget.Arrange(weights.Const, []int{1, 0}))
 	}
-	shape[len(shape)-1] = weights.Shape.Fixed()[0]
-	to := g.Constant(name+".shape", array.FromInt64(shape, int64(len(shape))))
+	shape := reshape.Out.Shape.With(reshape.Out.Shape.Rank()-1, weights.Shape.At(0))
 	var nodes []*graph.Node
 	apply := func(kind string, attrs map[string]*onnx.Attribute, in ...*graph.Value) (*graph.Value, error) {
 		n, err := g.Apply(op.Node{Name: name, Op: kind, Opset: opset, Attrs: attrs}, fmt.Sprintf("%s.%s", name, kind), in...)
@@ -63,18 +61,22 @@ func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
 		nodes = append(nodes, n)
 		return n.Result, nil
 	}
-	rows, err := apply(op.Reshape, nil, gemm.Operands[0], to)
+	rows, err := viewOf(g, gemm.Operands[0], shape, name, fmt.Sprintf("%s.%s", name, op.Reshape))
 	if err != nil {
 		return nil, err
 	}
-	out, err := apply(op.MatMul, nil, rows, weights)
+	nodes = append(nodes, rows)
+	out, err := apply(op.MatMul, nil, rows.Result, weights)
 	if err != nil {
 		return nil, err
 	}
 	if len(gemm.Operands) > 2 && gemm.Operands[2] != nil {
 		bias := gemm.Operands[2]
 		flat := g.Constant(bias.Name+".flat", &array.Array{DType: bias.DType, Shape: []int64{bias.Const.Len()}, Data: bias.Const.Data})
-		_, err = apply(op.Add, nil, out, flat)
+		if out, err = apply(op.Add, nil, out, flat); err != nil {
+			return nil, err
+		}
 	}
-	return nodes, err
+	out.Name = reshape.Result.Name
+	return nodes, nil
 }

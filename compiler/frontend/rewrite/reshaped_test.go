@@ -27,6 +27,16 @@ func TestDenseLayersOfSequencesTakeInWhatFollows(t *testing.T) {
 	}
 }
 
+// TestReshapedGemmKeepsItsName matters where it is an output.
+func TestReshapedGemmKeepsItsName(t *testing.T) {
+	m := modeltest.New().Input("x", 6, 4).Constant("w", 4, 5).Constant("b", 5).Node("g = Gemm x w b").
+		Known("deep", array.FromInt64([]int64{2, 3, 5}, 3)).Node("y = Reshape g deep").Output("y")
+	p := modeltest.Import(t, m)
+	if name := p.Values[p.Outputs[0]].Name; name != "y" {
+		t.Errorf("the output is %q, want y", name)
+	}
+}
+
 // TestGatherOfOnePositionCostsNothing: it is a slice, which its reader reads in place.
 func TestGatherOfOnePositionCostsNothing(t *testing.T) {
 	for name, at := range map[string]*array.Array{"scalar": array.FromInt64([]int64{-1}), "list": array.FromInt64([]int64{2}, 1)} {

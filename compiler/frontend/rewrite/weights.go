@@ -151,7 +151,7 @@ func isPointwise(n *graph.Node) bool {
 	p, _ := n.Product()
 	x, y := n.Operands[0], n.Result
 	strided := slices.ContainsFunc(n.Ints("strides", nil), func(stride int64) bool { return stride != 1 })
-	padded := !slices.Equal(x.Shape.Fixed()[2:], y.Shape.Fixed()[2:])
+	padded := !x.Shape.Slice(2, x.Shape.Rank()).Equal(y.Shape.Slice(2, y.Shape.Rank()))
 	return p.Pointwise && !strided && !padded && x.DType == n.Operands[1].DType
 }
 
@@ -272,7 +272,7 @@ func isNormal(scales *array.Array) bool {
 func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWeights, name string) ([]*graph.Node, error) {
 	attrs := map[string]*onnx.Attribute{
 		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.as.WeightBits},
-		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: x.Shape.Fixed()[x.Shape.Rank()-1] / w.scales.Shape.Fixed()[0]},
+		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: x.Shape.At(x.Shape.Rank()-1).Max() / w.scales.Shape.Fixed()[0]},
 	}
 	operands := []*graph.Value{x, w.integers, w.scales}
 	if w.zero != nil {

@@ -22,7 +22,7 @@ function read(t) {
 // of the graph as well.
 const extra = {
   session: { qdq_matmulnbits_accuracy_level: '1', disable_quant_qdq: '1' },
-  optimization: { disable_specified_optimizers: 'MatmulTransposeFusion' },
+  optimization: { disable_specified_optimizers: 'MatmulTransposeFusion;GatherToSliceFusion' },
 };
 
 async function answer(question) {

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -9,7 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Program evaluates a program. inputs has an array for each input's name; the result one for each output's.
+// Program evaluates a program. All bits of memory that the inputs do not fill are set, so that reads of elements
+// without a value change results. inputs has an array for each input's name; the result one for each output's.
 func Program(p *program.Program, inputs map[string]*array.Array) (map[string]*array.Array, error) {
 	return Calls(p, inputs, func(program.Call, []*array.Array, []*array.Array) {})
 }
@@ -42,7 +44,7 @@ func Calls(p *program.Program, inputs map[string]*array.Array,
 		root := p.Root(k)
 		m.roots[root] = a.Data
 		if whole := p.MemoryOf(k); !slices.Equal(shape, whole) {
-			m.roots[root] = make([]byte, array.Elements(whole)*v.DType.Bytes())
+			m.roots[root] = unknown(v.DType, whole)
 			a.CopyToCorner(m.roots[root], whole)
 		}
 	}
@@ -107,8 +109,10 @@ func (m memory) call(c program.Call) (args, results []*array.Array, err error) {
 	if results, err = expr.Evaluate(w, args); err != nil {
 		return nil, nil, err
 	}
+	computed := expr.OutputShapes(w, args)
 	for k, v := range c.Args[known:] {
-		m.write(v, results[k])
+		a := Strided{Data: results[k].Data, Strides: expr.RowMajorStrides(results[k].Shape)}
+		CopyStrided(results[k].DType, computed[k], Strided{Data: m.at(v).Data, Strides: w.Outputs[k].MemoryStrides()}, a)
 	}
 	return args, results, nil
 }
@@ -124,9 +128,9 @@ func (m memory) read(v int, shape []int64) *array.Array {
 	return a
 }
 
-func (m memory) write(v int, a *array.Array) {
-	value := m.program.Values[v]
-	CopyStrided(value.DType, value.Shape, m.at(v), Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)})
+// unknown returns the memory of a tensor without values.
+func unknown(d array.DType, shape []int64) []byte {
+	return bytes.Repeat([]byte{0xff}, int(array.Elements(shape)*d.Bytes()))
 }
 
 // at returns the location of a value in the memory of its root.
@@ -134,7 +138,7 @@ func (m memory) at(v int) Strided {
 	value, root := m.program.Values[v], m.program.Root(v)
 	if m.roots[root] == nil {
 		r := m.program.Values[root]
-		m.roots[root] = make([]byte, array.Elements(r.Shape)*r.DType.Bytes())
+		m.roots[root] = unknown(r.DType, r.Shape)
 	}
 	strides := value.Strides
 	if strides == nil {

@@ -88,10 +88,8 @@ func (c Case) ignore(got, want []*array.Array) {
 			continue
 		}
 		eachBeyond(t.Shape, limits(c.Workload, t, counts), func(i int64) {
-			if t.DType.IsFloat() {
-				got[k].SetFloat(i, want[k].Float(i))
-			} else {
-				got[k].SetInt(i, want[k].Int(i))
+			for _, a := range []*array.Array{got[k], want[k]} {
+				clear(a.Data[i*t.DType.Bytes() : (i+1)*t.DType.Bytes()])
 			}
 		})
 	}

@@ -110,7 +110,9 @@ type ModelSpec struct {
 	TaskWeights []*TaskWeight `protobuf:"bytes,11,rep,name=task_weights,json=taskWeights,proto3" json:"task_weights,omitempty"`
 	// Schedules of other compilers, which searches try first. If several files have schedules of an operator, those of
 	// the last file come first. Ignored with no_transfer.
-	Seeds         []*SeedFile `protobuf:"bytes,12,rep,name=seeds,proto3" json:"seeds,omitempty"`
+	Seeds []*SeedFile `protobuf:"bytes,12,rep,name=seeds,proto3" json:"seeds,omitempty"`
+	// Extents of symbols as expressions of others, such as "past + sequence".
+	Derived       map[string]string `protobuf:"bytes,13,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -229,6 +231,13 @@ func (x *ModelSpec) GetSeeds() []*SeedFile {
 	return nil
 }
 
+func (x *ModelSpec) GetDerived() map[string]string {
+	if x != nil {
+		return x.Derived
+	}
+	return nil
+}
+
 // OtherModel is a model that is tuned together with others. Its fields are those of ModelSpec.
 type OtherModel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -240,6 +249,7 @@ type OtherModel struct {
 	From          []string                 `protobuf:"bytes,5,rep,name=from,proto3" json:"from,omitempty"`
 	To            []string                 `protobuf:"bytes,6,rep,name=to,proto3" json:"to,omitempty"`
 	Weight        float64                  `protobuf:"fixed64,7,opt,name=weight,proto3" json:"weight,omitempty"`
+	Derived       map[string]string        `protobuf:"bytes,8,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +331,13 @@ func (x *OtherModel) GetWeight() float64 {
 		return x.Weight
 	}
 	return 0
+}
+
+func (x *OtherModel) GetDerived() map[string]string {
+	if x != nil {
+		return x.Derived
+	}
+	return nil
 }
 
 // TaskWeight is the weight of one execution of some tasks.
@@ -484,7 +501,9 @@ type ExtentBounds struct {
 	// Upper bounds of extents for which separate kernels are generated; empty = chosen by the compiler.
 	Caps []int64 `protobuf:"varint,3,rep,packed,name=caps,proto3" json:"caps,omitempty"`
 	// Frequencies of extents, in any unit, from which the compiler chooses the bounds: caps is then empty.
-	Frequencies   map[int64]float64 `protobuf:"bytes,4,rep,name=frequencies,proto3" json:"frequencies,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	Frequencies map[int64]float64 `protobuf:"bytes,4,rep,name=frequencies,proto3" json:"frequencies,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// What divides extents, their bounds, caps and frequencies; 0 = 1.
+	Step          int64 `protobuf:"varint,5,opt,name=step,proto3" json:"step,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -547,11 +566,18 @@ func (x *ExtentBounds) GetFrequencies() map[int64]float64 {
 	return nil
 }
 
+func (x *ExtentBounds) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
 var File_tilth_v1_model_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_model_proto_rawDesc = "" +
 	"\n" +
-	"\x14tilth/v1/model.proto\x12\btilth.v1\x1a\x17tilth/v1/artifact.proto\x1a\x16tilth/v1/options.proto\"\xaf\x05\n" +
+	"\x14tilth/v1/model.proto\x12\btilth.v1\x1a\x17tilth/v1/artifact.proto\x1a\x16tilth/v1/options.proto\"\xb8\x06\n" +
 	"\tModelSpec\x12)\n" +
 	"\x04file\x18\x01 \x01(\v2\x15.tilth.v1.ArtifactRefR\x04file\x12C\n" +
 	"\x06shapes\x18\x02 \x03(\v2\x1f.tilth.v1.ModelSpec.ShapesEntryB\n" +
@@ -569,13 +595,17 @@ const file_tilth_v1_model_proto_rawDesc = "" +
 	"\x06others\x18\n" +
 	" \x03(\v2\x14.tilth.v1.OtherModelB\x04\x88\xb5\x18?R\x06others\x12>\n" +
 	"\ftask_weights\x18\v \x03(\v2\x14.tilth.v1.TaskWeightB\x05\x88\xb5\x18\x80 R\vtaskWeights\x12.\n" +
-	"\x05seeds\x18\f \x03(\v2\x12.tilth.v1.SeedFileB\x04\x88\xb5\x18\x10R\x05seeds\x1aL\n" +
+	"\x05seeds\x18\f \x03(\v2\x12.tilth.v1.SeedFileB\x04\x88\xb5\x18\x10R\x05seeds\x12K\n" +
+	"\aderived\x18\r \x03(\v2 .tilth.v1.ModelSpec.DerivedEntryB\x0f\x88\xb5\x18\x80\x02\x90\xb5\x18\x80\b\x98\xb5\x18\x80\x02R\aderived\x1aL\n" +
 	"\vShapesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.tilth.v1.ExtentsR\x05value:\x028\x01\x1aO\n" +
 	"\tOpenEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.tilth.v1.ExtentBoundsR\x05value:\x028\x01\"\xca\x03\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.tilth.v1.ExtentBoundsR\x05value:\x028\x01\x1a:\n" +
+	"\fDerivedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd4\x04\n" +
 	"\n" +
 	"OtherModel\x12\x19\n" +
 	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12)\n" +
@@ -587,13 +617,17 @@ const file_tilth_v1_model_proto_rawDesc = "" +
 	"\x88\xb5\x18\x80\x02\x90\xb5\x18\x80\x02R\x04from\x12\x1a\n" +
 	"\x02to\x18\x06 \x03(\tB\n" +
 	"\x88\xb5\x18\x80\x02\x90\xb5\x18\x80\x02R\x02to\x12\x16\n" +
-	"\x06weight\x18\a \x01(\x01R\x06weight\x1aL\n" +
+	"\x06weight\x18\a \x01(\x01R\x06weight\x12L\n" +
+	"\aderived\x18\b \x03(\v2!.tilth.v1.OtherModel.DerivedEntryB\x0f\x88\xb5\x18\x80\x02\x90\xb5\x18\x80\b\x98\xb5\x18\x80\x02R\aderived\x1aL\n" +
 	"\vShapesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.tilth.v1.ExtentsR\x05value:\x028\x01\x1aO\n" +
 	"\tOpenEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.tilth.v1.ExtentBoundsR\x05value:\x028\x01\"A\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.tilth.v1.ExtentBoundsR\x05value:\x028\x01\x1a:\n" +
+	"\fDerivedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"A\n" +
 	"\n" +
 	"TaskWeight\x12\x16\n" +
 	"\x06weight\x18\x01 \x01(\x01R\x06weight\x12\x1b\n" +
@@ -602,12 +636,13 @@ const file_tilth_v1_model_proto_rawDesc = "" +
 	"\x04file\x18\x01 \x01(\v2\x15.tilth.v1.ArtifactRefR\x04file\x12,\n" +
 	"\x06format\x18\x02 \x01(\x0e2\x14.tilth.v1.SeedFormatR\x06format\")\n" +
 	"\aExtents\x12\x1e\n" +
-	"\aextents\x18\x01 \x03(\x03B\x04\x88\xb5\x18@R\aextents\"\xe6\x01\n" +
+	"\aextents\x18\x01 \x03(\x03B\x04\x88\xb5\x18@R\aextents\"\xfa\x01\n" +
 	"\fExtentBounds\x12\x14\n" +
 	"\x05least\x18\x01 \x01(\x03R\x05least\x12\x12\n" +
 	"\x04most\x18\x02 \x01(\x03R\x04most\x12\x19\n" +
 	"\x04caps\x18\x03 \x03(\x03B\x05\x88\xb5\x18\x80\x02R\x04caps\x12Q\n" +
-	"\vfrequencies\x18\x04 \x03(\v2'.tilth.v1.ExtentBounds.FrequenciesEntryB\x06\x88\xb5\x18\x80\x80\x01R\vfrequencies\x1a>\n" +
+	"\vfrequencies\x18\x04 \x03(\v2'.tilth.v1.ExtentBounds.FrequenciesEntryB\x06\x88\xb5\x18\x80\x80\x01R\vfrequencies\x12\x12\n" +
+	"\x04step\x18\x05 \x01(\x03R\x04step\x1a>\n" +
 	"\x10FrequenciesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01*p\n" +
@@ -631,7 +666,7 @@ func file_tilth_v1_model_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_model_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_model_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_tilth_v1_model_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_tilth_v1_model_proto_goTypes = []any{
 	(SeedFormat)(0),      // 0: tilth.v1.SeedFormat
 	(*ModelSpec)(nil),    // 1: tilth.v1.ModelSpec
@@ -642,33 +677,37 @@ var file_tilth_v1_model_proto_goTypes = []any{
 	(*ExtentBounds)(nil), // 6: tilth.v1.ExtentBounds
 	nil,                  // 7: tilth.v1.ModelSpec.ShapesEntry
 	nil,                  // 8: tilth.v1.ModelSpec.OpenEntry
-	nil,                  // 9: tilth.v1.OtherModel.ShapesEntry
-	nil,                  // 10: tilth.v1.OtherModel.OpenEntry
-	nil,                  // 11: tilth.v1.ExtentBounds.FrequenciesEntry
-	(*ArtifactRef)(nil),  // 12: tilth.v1.ArtifactRef
+	nil,                  // 9: tilth.v1.ModelSpec.DerivedEntry
+	nil,                  // 10: tilth.v1.OtherModel.ShapesEntry
+	nil,                  // 11: tilth.v1.OtherModel.OpenEntry
+	nil,                  // 12: tilth.v1.OtherModel.DerivedEntry
+	nil,                  // 13: tilth.v1.ExtentBounds.FrequenciesEntry
+	(*ArtifactRef)(nil),  // 14: tilth.v1.ArtifactRef
 }
 var file_tilth_v1_model_proto_depIdxs = []int32{
-	12, // 0: tilth.v1.ModelSpec.file:type_name -> tilth.v1.ArtifactRef
+	14, // 0: tilth.v1.ModelSpec.file:type_name -> tilth.v1.ArtifactRef
 	7,  // 1: tilth.v1.ModelSpec.shapes:type_name -> tilth.v1.ModelSpec.ShapesEntry
 	8,  // 2: tilth.v1.ModelSpec.open:type_name -> tilth.v1.ModelSpec.OpenEntry
 	2,  // 3: tilth.v1.ModelSpec.others:type_name -> tilth.v1.OtherModel
 	3,  // 4: tilth.v1.ModelSpec.task_weights:type_name -> tilth.v1.TaskWeight
 	4,  // 5: tilth.v1.ModelSpec.seeds:type_name -> tilth.v1.SeedFile
-	12, // 6: tilth.v1.OtherModel.file:type_name -> tilth.v1.ArtifactRef
-	9,  // 7: tilth.v1.OtherModel.shapes:type_name -> tilth.v1.OtherModel.ShapesEntry
-	10, // 8: tilth.v1.OtherModel.open:type_name -> tilth.v1.OtherModel.OpenEntry
-	12, // 9: tilth.v1.SeedFile.file:type_name -> tilth.v1.ArtifactRef
-	0,  // 10: tilth.v1.SeedFile.format:type_name -> tilth.v1.SeedFormat
-	11, // 11: tilth.v1.ExtentBounds.frequencies:type_name -> tilth.v1.ExtentBounds.FrequenciesEntry
-	5,  // 12: tilth.v1.ModelSpec.ShapesEntry.value:type_name -> tilth.v1.Extents
-	6,  // 13: tilth.v1.ModelSpec.OpenEntry.value:type_name -> tilth.v1.ExtentBounds
-	5,  // 14: tilth.v1.OtherModel.ShapesEntry.value:type_name -> tilth.v1.Extents
-	6,  // 15: tilth.v1.OtherModel.OpenEntry.value:type_name -> tilth.v1.ExtentBounds
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	9,  // 6: tilth.v1.ModelSpec.derived:type_name -> tilth.v1.ModelSpec.DerivedEntry
+	14, // 7: tilth.v1.OtherModel.file:type_name -> tilth.v1.ArtifactRef
+	10, // 8: tilth.v1.OtherModel.shapes:type_name -> tilth.v1.OtherModel.ShapesEntry
+	11, // 9: tilth.v1.OtherModel.open:type_name -> tilth.v1.OtherModel.OpenEntry
+	12, // 10: tilth.v1.OtherModel.derived:type_name -> tilth.v1.OtherModel.DerivedEntry
+	14, // 11: tilth.v1.SeedFile.file:type_name -> tilth.v1.ArtifactRef
+	0,  // 12: tilth.v1.SeedFile.format:type_name -> tilth.v1.SeedFormat
+	13, // 13: tilth.v1.ExtentBounds.frequencies:type_name -> tilth.v1.ExtentBounds.FrequenciesEntry
+	5,  // 14: tilth.v1.ModelSpec.ShapesEntry.value:type_name -> tilth.v1.Extents
+	6,  // 15: tilth.v1.ModelSpec.OpenEntry.value:type_name -> tilth.v1.ExtentBounds
+	5,  // 16: tilth.v1.OtherModel.ShapesEntry.value:type_name -> tilth.v1.Extents
+	6,  // 17: tilth.v1.OtherModel.OpenEntry.value:type_name -> tilth.v1.ExtentBounds
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_model_proto_init() }
@@ -684,7 +723,7 @@ func file_tilth_v1_model_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_model_proto_rawDesc), len(file_tilth_v1_model_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

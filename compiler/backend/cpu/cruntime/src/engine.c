@@ -40,7 +40,7 @@ static int open_memory(struct tilth_engine *e, const char *weights, int64_t offs
   if (!e->arena) return tilth_fail("allocating %lld bytes of memory", (long long)tilth_plan.arena_bytes);
   madvise(e->arena, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
   memset(e->arena, 0, tilth_plan.arena_bytes); /* the first run should not pay for page faults */
-  for (int32_t k = 0; k < tilth_plan.n_extents; k++) *tilth_engine_extent(e, k) = tilth_plan.extents[k].most;
+  for (int32_t k = 0; k < tilth_plan.n_extents; k++) *tilth_engine_extent(e, k) = tilth_plan.extents[k].most / tilth_plan.extents[k].step;
   return 0;
 }
 

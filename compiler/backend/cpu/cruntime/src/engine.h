@@ -19,7 +19,7 @@ TILTH_HIDDEN void *tilth_engine_input(struct tilth_engine *engine, int32_t index
 /* Where the last run left one of the plan's outputs, counts included. */
 TILTH_HIDDEN const void *tilth_engine_result(const struct tilth_engine *engine, int32_t index);
 
-/* The number of an extent, of those that the plan has. */
+/* The number of steps of an extent, of those that the plan has. */
 TILTH_HIDDEN int64_t *tilth_engine_extent(const struct tilth_engine *engine, int32_t index);
 
 TILTH_HIDDEN void tilth_engine_run(struct tilth_engine *engine);

@@ -16,9 +16,9 @@ TILTH_API int tilth_extent_bounds(int32_t k, int64_t *least, int64_t *most) {
 
 TILTH_API int tilth_set_extent(struct tilth_model *m, int32_t k, int64_t n) {
   int64_t least, most;
-  if (tilth_extent_bounds(k, &least, &most) || n < least || n > most) return -1;
+  if (tilth_extent_bounds(k, &least, &most) || n < least || n > most || n % tilth_plan.extents[k].step) return -1;
   tilth_lock(m);
-  *tilth_engine_extent(m->engine, k) = n;
+  *tilth_engine_extent(m->engine, k) = n / tilth_plan.extents[k].step;
   tilth_unlock(m);
   return 0;
 }

@@ -18,20 +18,20 @@ struct tilth_open_output {
   int32_t count; /* an index of the plan's outputs */
 };
 
-/* An extent that each execution chooses. */
+/* An extent that each execution chooses, a multiple of a step. */
 struct tilth_extent {
   const char *name;
-  int64_t least, most;
-  int64_t offset; /* where its number lies in the arena, an int64_t */
+  int64_t least, most, step;
+  int64_t offset; /* where its number of steps lies in the arena, an int64_t */
 };
 
-/* An input or output that has, on an axis, times * extent + plus elements, or the sum of several such. */
+/* An input or output that has, on an axis, times * steps of an extent + plus elements, or the sum of several such. */
 struct tilth_varying {
   int32_t tensor, axis, extent;
   int64_t times, plus;
 };
 
-/* A number that depends on the extents: plus and the sum of times * extent. */
+/* A number that depends on the extents: plus and the sum of times * steps. */
 struct tilth_form {
   int64_t plus;
   const int64_t *times; /* one for each extent of the plan */

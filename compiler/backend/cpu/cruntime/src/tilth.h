@@ -98,8 +98,8 @@ const void *tilth_output(const struct tilth_model *model, int32_t index);
 /* Extents that each run chooses, such as the length of a sequence, within bounds; none in most packages. The inputs
  * have the shapes of tilth_input_shape, and their elements lie in memory as in a tensor of the largest shape, that of
  * tilth_input_tensor. An extent stays until it is set again, and is the most at first. tilth_extent_name is NULL, the
- * others return -1, when the index is out of range; tilth_set_extent returns -1, too, when n is out of bounds, and 0
- * on success. */
+ * others return -1, when the index is out of range; tilth_set_extent returns -1, too, when n is out of bounds or
+ * between the steps that the model was compiled for, and 0 on success. */
 int32_t tilth_extent_count(void);
 const char *tilth_extent_name(int32_t index);
 int tilth_extent_bounds(int32_t index, int64_t *least, int64_t *most);

@@ -29,7 +29,7 @@ static void run(const struct tilth_runtime *rt, char *arena, char *weights, doub
 static const int64_t shape[] = {MOST};
 static const struct tilth_tensor inputs[] = {{"x", TILTH_TYPE_INT64, 1, shape, 8 * MOST}}, outputs[] = {{"y", TILTH_TYPE_INT64, 1, shape, 8 * MOST}};
 static const struct tilth_place input_places[] = {{0, 64}}, output_places[] = {{0, 64 + 8 * MOST}};
-static const struct tilth_extent extents[] = {{"n", 0, MOST, 0}};
+static const struct tilth_extent extents[] = {{"n", 0, MOST, 1, 0}};
 static const struct tilth_varying varying[] = {{0, 0, 0, 1, 0}};
 static const char *const call_names[] = {"twice"};
 const struct tilth_plan tilth_plan = {
