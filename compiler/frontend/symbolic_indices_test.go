@@ -192,6 +192,18 @@ func TestIndicesOfOpenAxes(t *testing.T) {
 	}
 }
 
+// TestOutputHasOneCountOfAnAxis checks that a count that depends on data replaces the extent up to which it counts.
+func TestOutputHasOneCountOfAnAxis(t *testing.T) {
+	m := openMatrix("n", "m").Node("y = NonZero x").Output("y")
+	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Min: 1, Max: 4}, "m": {Min: 1, Max: 3}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Open) != 1 || p.Open[0].Axis != 1 {
+		t.Errorf("the output has the counts %v, want one of axis 1", p.Open)
+	}
+}
+
 func bools(v ...bool) *array.Array {
 	a := array.New(array.Bool, int64(len(v)))
 	for k, is := range v {

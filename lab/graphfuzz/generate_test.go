@@ -48,7 +48,11 @@ func newGenerator(name string, seed, stream uint64) *generator {
 
 // complete adds nodes and outputs to a graph of inputs.
 func (g *generator) complete(seed uint64) *Case {
-	g.steps(1 + g.rng.IntN(12))
+	most := 12
+	if g.rng.IntN(8) == 0 {
+		most = 40
+	}
+	g.steps(1 + g.rng.IntN(most))
 	g.outputs()
 	g.selection(seed)
 	g.blocks(seed)

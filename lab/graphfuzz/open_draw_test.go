@@ -28,6 +28,9 @@ func GenerateOpen(seed uint64) *Case {
 			s.Min += int64(g.rng.IntN(2))
 		}
 		s.Max, s.Step = s.Max+int64(g.rng.IntN(4)), 1
+		if g.rng.IntN(8) == 0 { // more than a vector
+			s.Max += int64(g.rng.IntN(40))
+		}
 		g.extents[s.Name] = g.symbols.Add(&s)
 	}
 	if seed%8 == 7 {
@@ -131,11 +134,15 @@ func (g *generator) tokens() {
 	g.nodeOf("Gather", array.Float32, extent.Concat(x.dims, extent.Fixed(width)), []string{table, x.name})
 }
 
-// Bounds returns the bounds of the open extents.
+// Bounds returns the bounds of the open extents. Some graphs have kernels of their own for small ones.
 func (c *Case) Bounds() map[string]frontend.Bounds {
 	open := map[string]frontend.Bounds{}
 	for _, s := range c.Symbols {
-		open[s.Name] = frontend.Bounds{Min: s.Min, Max: s.Max}
+		b := frontend.Bounds{Min: s.Min, Max: s.Max}
+		if most := (s.Min + s.Max) / 2; c.Seed%3 == 0 && most > 0 {
+			b.Caps = []int64{most}
+		}
+		open[s.Name] = b
 	}
 	return open
 }
