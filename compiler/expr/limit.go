@@ -17,6 +17,14 @@ func (w *Workload) IsOpen() bool {
 	})
 }
 
+// Held returns the number of positions along an axis that exist in an execution.
+func (v *Var) Held() Expr {
+	if v.Limit == nil {
+		return I(v.Extent)
+	}
+	return v.Limit
+}
+
 // Within returns the condition that a position along an axis exists in an execution; nil if all positions do.
 func (v *Var) Within(position Expr) Expr {
 	if v.Limit == nil {

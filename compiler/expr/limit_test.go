@@ -103,3 +103,17 @@ func TestInvalidCountsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestCountsAreAtMostTheirMaxima: a minimum with a larger constant, and a comparison with it, are decided.
+func TestCountsAreAtMostTheirMaxima(t *testing.T) {
+	rows := MulE(NewCount("n", 4).At(), I(8))
+	if e := Simplify(MinE(rows, I(32))); !Same(e, rows) {
+		t.Errorf("the rows are %v, want %v", e, rows)
+	}
+	if e := Simplify(Bin(Lt, I(32), rows)); !Same(e, &Int{Value: 0, Type: array.Bool}) {
+		t.Errorf("32 < rows is %v, want false", e)
+	}
+	if e := Simplify(MinE(rows, I(31))); Same(e, rows) {
+		t.Error("the rows are less than 32")
+	}
+}

@@ -213,6 +213,8 @@ func valuesOf(e Expr) (within interval, ok bool) {
 		return interval{n.Value, n.Value}, n.Value >= -maxBound && n.Value <= maxBound
 	case *Var:
 		return interval{0, n.Extent - 1}, n.Extent > 0 && n.Extent <= maxBound
+	case *Load:
+		return interval{0, n.Tensor.Max}, n.Tensor.Max > 0 && n.Tensor.Max <= maxBound
 	case *Select:
 		a, okA := valuesOf(n.A)
 		b, okB := valuesOf(n.B)

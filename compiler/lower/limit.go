@@ -8,7 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// readLimits reads the extents that limits depend on into variables, before all loops.
+// readLimits reads the extents that limits depend on into variables, before all loops. The variables have the bounds
+// of the extents, which decide conditions that hold for all of them.
 func (l *lowerer) readLimits() (lets ir.Block) {
 	for _, g := range l.s.Stages {
 		for k := range len(g.Axes) + len(g.Reduce) {
@@ -18,7 +19,7 @@ func (l *lowerer) readLimits() (lets ir.Block) {
 			}
 			for _, load := range expr.Loads(limit) {
 				if l.counts[load.Tensor] == nil {
-					v := &expr.Var{Name: fmt.Sprintf("n%d", len(l.counts))}
+					v := &expr.Var{Name: fmt.Sprintf("n%d", len(l.counts)), Extent: load.Tensor.Max + 1}
 					read := &expr.Load{Tensor: l.bindings[load.Tensor].buffer.Tensor, Index: []expr.Expr{expr.I(0)}}
 					l.counts[load.Tensor] = v
 					lets = append(lets, &ir.Let{Var: v, Value: read})

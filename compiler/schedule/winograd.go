@@ -69,6 +69,7 @@ func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (Winogr
 	s.algorithms = append(s.algorithms, t.algorithm())
 	tensors := t.tensors(weights.Tensor)
 	first := len(s.Stages)
+	t.limitImage(tensors[0])
 	for _, x := range tensors[1:] {
 		x.Axes[0].Limit = t.limit()
 	}
@@ -162,12 +163,46 @@ func (t *tiling) check() error {
 	return nil
 }
 
-// limit returns the limit of tiles, which run image by image, or nil if all exist.
+// limit returns the limit of tiles, which run image by image and row by row, or nil if all exist. It is that of their
+// outermost axis: tiles beyond the limits of the others are computed without being used.
 func (t *tiling) limit() expr.Expr {
-	if len(t.c.batch) == 0 || t.c.batch[0].Limit == nil {
-		return nil
+	axes, outputs, extents := t.axes()
+	rest := t.tiles
+	for k, v := range axes {
+		rest /= extents[k]
+		if v.Limit != nil {
+			return expr.Simplify(expr.MulE(over(v.Limit, outputs[k]), expr.I(rest)))
+		}
+		if extents[k] > 1 {
+			break
+		}
 	}
-	return expr.Simplify(expr.MulE(t.c.batch[0].Limit, expr.I(t.tiles/t.c.batch[0].Extent)))
+	return nil
+}
+
+// axes returns the axes that tiles divide, outermost first, with the outputs of a tile and the number of tiles along
+// each.
+func (t *tiling) axes() (axes []*expr.Var, outputs, extents []int64) {
+	ones := slices.Repeat([]int64{1}, len(t.batch))
+	return slices.Concat(t.c.batch, []*expr.Var{t.c.y, t.c.x}), append(ones, t.rows.m, t.columns.m), slices.Concat(t.batch, []int64{t.ty, t.tx})
+}
+
+// over returns the number of tiles of m elements that cover a limit.
+func over(limit expr.Expr, m int64) expr.Expr {
+	return expr.Simplify(expr.Bin(expr.FloorDiv, expr.AddE(limit, expr.I(m-1)), expr.I(m)))
+}
+
+// limitImage limits an image to what the tiles of an execution need.
+func (t *tiling) limitImage(image *expr.Tensor) {
+	for k, v := range t.c.batch {
+		image.Axes[k].Limit = v.Limit
+	}
+	for k, f := range []*filter{t.rows, t.columns} {
+		if v := []*expr.Var{t.c.y, t.c.x}[k]; v.Limit != nil {
+			rows := expr.MulE(over(v.Limit, f.m), expr.I(f.m*f.stride))
+			image.Axes[len(t.batch)+k].Limit = expr.Simplify(expr.AddE(rows, expr.I(f.inputs(0))))
+		}
+	}
 }
 
 func (t *tiling) imageShape() []int64 {
@@ -219,9 +254,10 @@ func (t *tiling) image() *expr.Tensor {
 	return expr.Compute("image", t.imageShape(), func(i []expr.Expr) expr.Expr {
 		value := t.c.activation(i[:rank], i[rank], i[rank+1], i[rank+2])
 		for k, f := range []*filter{t.rows, t.columns} {
-			v := []*expr.Var{t.c.y, t.c.x}[k]
-			if v.Extent%f.m != 0 {
-				value = expr.Sel(expr.Bin(expr.Lt, i[rank+k], expr.I(f.stride*(v.Extent-1)+f.taps)), value, expr.Zero(t.c.dtype))
+			held := []*expr.Var{t.c.y, t.c.x}[k].Held()
+			if rest := expr.Simplify(expr.Bin(expr.FloorMod, held, expr.I(f.m))); !expr.Same(rest, expr.I(0)) {
+				end := expr.Simplify(expr.AddE(expr.MulE(held, expr.I(f.stride)), expr.I(f.taps-f.stride)))
+				value = expr.Sel(expr.Bin(expr.Lt, i[rank+k], end), value, expr.Zero(t.c.dtype))
 			}
 		}
 		return value

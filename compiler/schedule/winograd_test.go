@@ -185,6 +185,44 @@ func TestWinogradKeepsWhatElseReadsTheWeights(t *testing.T) {
 	}
 }
 
+// openConv is convText with an open number of rows and of columns.
+var openConv = strings.NewReplacer("constant t1", "input t1 i64[]<=8\ninput t2 i64[]<=7\nconstant t3",
+	"sum t2 f32[8,7,5] over 3,3,4", "sum t4 f32[8,7,5] over 3,3,4 while i0 [t1], i1 [t2]", "[t1 r0", "[t3 r0",
+	"map t3 f32[8,7,5]", "map t5 f32[8,7,5] while i0 [t1], i1 [t2]", "[t2 i0", "[t4 i0", "output t3", "output t5").Replace(convText)
+
+// TestTilesOfOpenImagesEndWithTheirRows: those beyond the columns are computed, but what they and others read beyond
+// the image is zero.
+func TestTilesOfOpenImagesEndWithTheirRows(t *testing.T) {
+	s := New(parseWorkload(t, openConv))
+	ids, err := s.Winograd(0, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, columns := s.Workload.Inputs[1].At(), s.Workload.Inputs[2].At()
+	fours := expr.Simplify(expr.Bin(expr.FloorDiv, expr.AddE(rows, expr.I(3)), expr.I(4)))
+	if got, want := s.Stages[ids.Product].Axes[0].Limit, expr.Simplify(expr.MulE(fours, expr.I(2))); got == nil || !expr.Same(got, want) {
+		t.Errorf("the limit of tiles is %v, want %v", got, want)
+	}
+	image := s.Stages[ids.Image]
+	if got, want := image.Axes[0].Limit, expr.Simplify(expr.AddE(expr.MulE(fours, expr.I(4)), expr.I(2))); got == nil || !expr.Same(got, want) {
+		t.Errorf("the limit of the image's rows is %v, want %v", got, want)
+	}
+	inside := func(at *expr.Var, size expr.Expr) expr.Expr { return expr.Bin(expr.Lt, at, expr.AddE(size, expr.I(2))) }
+	across := image.Body.(*expr.Select)
+	if down, ok := across.A.(*expr.Select); !ok || !expr.Same(across.Cond, inside(image.Axes[1], columns)) || !expr.Same(down.Cond, inside(image.Axes[0], rows)) {
+		t.Errorf("the image is %v", image.Body)
+	}
+}
+
+func TestWinogradRefusesSumsOverOpenAxes(t *testing.T) {
+	text := strings.NewReplacer("constant t1", "input t1 i64[]<=4\nconstant t2", "sum t2 f32[8,7,5] over 3,3,4", "sum t3 f32[8,7,5] over 3,3,4 while r2 [t1]",
+		"[t1 r0", "[t2 r0", "map t3", "map t4", "[t2 i0", "[t3 i0", "output t3", "output t4").Replace(convText)
+	_, err := New(parseWorkload(t, text)).Winograd(0, 4, 4)
+	if err == nil || !strings.Contains(err.Error(), "sums over an open axis") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestWinogradTilesHaveALimit: overhang makes tiny images of huge batches much larger.
 func TestWinogradTilesHaveALimit(t *testing.T) {
 	d := array.Float32

@@ -10,30 +10,50 @@ import (
 // limits returns how many elements of a tensor an execution uses along each dimension.
 func limits(w *expr.Workload, t *expr.Tensor, counts map[*expr.Tensor]int64) []int64 {
 	used := slices.Clone(t.Shape)
-	note := func(k int, v *expr.Var) {
-		if v.Limit != nil {
-			used[k] = min(used[k], limitAt(v.Limit, counts))
-		}
-	}
 	if t.Role == expr.Computed {
 		for k, v := range t.Axes {
-			note(k, v)
+			used[k] = held(v, counts)
 		}
 		return used
 	}
+	read := make([]int64, len(used))
 	for _, s := range w.Stages {
 		for _, l := range expr.Loads(s.Body) {
-			if l.Tensor != t {
-				continue
-			}
-			for k, x := range l.Index {
-				if v, isVar := x.(*expr.Var); isVar {
-					note(k, v)
+			for k := range l.Index {
+				if l.Tensor == t {
+					read[k] = max(read[k], endOf(l, k, counts))
 				}
 			}
 		}
 	}
+	for k, end := range read {
+		if end > 0 {
+			used[k] = min(used[k], end)
+		}
+	}
 	return used
+}
+
+// endOf returns the end of what a load reads along a dimension within the limits of axes.
+func endOf(l *expr.Load, k int, counts map[*expr.Tensor]int64) int64 {
+	index := expr.Linearize(l.Index[k])
+	end := index.Const + 1
+	for _, term := range index.Terms {
+		v, isVar := term.Atom.(*expr.Var)
+		if !isVar {
+			return l.Tensor.Shape[k]
+		}
+		end += max(0, term.Coef*(held(v, counts)-1))
+	}
+	return end
+}
+
+// held returns the number of positions along an axis that an execution has.
+func held(v *expr.Var, counts map[*expr.Tensor]int64) int64 {
+	if v.Limit == nil {
+		return v.Extent
+	}
+	return min(v.Extent, limitAt(v.Limit, counts))
 }
 
 // limitAt returns the value of a limit.

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -12,12 +13,16 @@ import (
 
 // drawWinograd draws a convolution and a point of its space with Winograd's algorithm, or only the primitive.
 func drawWinograd(t *rapid.T, d *target.Target) kerneltest.Case {
-	w := kerneltest.DrawConv(t)
+	return drawWinogradOf(t, d, kerneltest.DrawConv(t))
+}
+
+func drawWinogradOf(t *rapid.T, d *target.Target, w *expr.Workload) kerneltest.Case {
 	c := kerneltest.Case{Workload: w, Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 	if rapid.IntRange(0, 4).Draw(t, "primitive only") == 0 {
 		s := schedule.New(w)
 		outputs := rapid.Int64Range(2, 4)
-		if _, err := s.Winograd(1, outputs.Draw(t, "my"), outputs.Draw(t, "mx")); err == nil {
+		conv := slices.IndexFunc(s.Stages, func(g *schedule.Stage) bool { return len(g.Reduce) > 0 })
+		if _, err := s.Winograd(conv, outputs.Draw(t, "my"), outputs.Draw(t, "mx")); err == nil {
 			c.Schedule = s
 			return c
 		}
@@ -31,6 +36,14 @@ func drawWinograd(t *rapid.T, d *target.Target) kerneltest.Case {
 // TestWinogradIsRight checks the convolution for all shapes, algorithms and points of the space.
 func TestWinogradIsRight(t *testing.T) {
 	checkDrawn(t, quick(modes, "avx2"), batchSize/5, drawWinograd)
+}
+
+// TestWinogradOfOpenImagesIsRight does the same for images whose height and width an execution chooses, with NaN
+// beyond them.
+func TestWinogradOfOpenImagesIsRight(t *testing.T) {
+	checkDrawn(t, quick(modes, "avx2"), batchSize/5, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		return drawWinogradOf(t, d, kerneltest.DrawOpenConv(t))
+	})
 }
 
 // TestWinogradInPairsIsRight covers products with rounded factors.

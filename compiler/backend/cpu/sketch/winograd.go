@@ -22,6 +22,8 @@ type winograd struct {
 	y, x, c int
 	// images is the product of the batch axes; height, width, ic and oc are extents.
 	images, height, width, ic, oc int64
+	// openWidth is set if an execution chooses the width. Blocks of whole rows then have unused tiles.
+	openWidth bool
 }
 
 // tile is the sketch for one tile size: my x mx outputs.
@@ -76,6 +78,7 @@ func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), line: max(1, int64(t.CPU.CacheLineBytes)/bytes), constant: c.Constant,
 		batch: c.Batch, y: c.Y, x: c.X, c: c.OC, images: 1,
 		height: acc.Tensor.Shape[c.Y], width: acc.Tensor.Shape[c.X], ic: c.IC, oc: acc.Tensor.Shape[c.OC],
+		openWidth: acc.Axes[c.X].Limit != nil,
 	}
 	for _, k := range c.Batch {
 		x.images *= acc.Tensor.Shape[k]

@@ -83,7 +83,7 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	t, f, z := x.target, x.filtering, x.sizes(p)
 	workers := float64(microarch.Workers(t))
 	covered := float64(x.covered(z))
-	blocks := float64(x.images*z.ty*z.tx) / covered
+	blocks := float64(x.images*z.ty*z.tx) / covered * x.unused(z)
 	in, out := float64(sketch.CeilDiv(x.ic, x.lanes)), float64(sketch.CeilDiv(x.oc, x.lanes))
 	transforms := covered * (in*dataCycles(f) + out*resultCycles(f))
 	if p.image == sketch.Inline {
@@ -105,6 +105,21 @@ func (x *tile) Cost(p winogradParameters) float64 {
 		regions++
 	}
 	return cycles + regions*microarch.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
+}
+
+// meanWidth is the mean of open widths, relative to the largest.
+const meanWidth = 0.75
+
+// unused returns the ratio of computed tiles to those of an execution: of an open width, rows end with a block.
+func (x *winograd) unused(z winogradSizes) float64 {
+	if !x.openWidth {
+		return 1
+	}
+	mean, columns := meanWidth*float64(z.tx), float64(z.tx)
+	if z.blocked() {
+		columns = float64(z.columns)
+	}
+	return min(mean+(columns-1)/2, float64(z.tx)) / mean
 }
 
 // dataCycles returns the approximate cycles of transforming a tile of data per vector of channels, with spills.

@@ -1,0 +1,37 @@
+package lower_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// TestLoopsEndAtTheirLimits has 8 times n of 32 rows, in tiles of 4. n is known to be at most 4, so that the loops do
+// not compare their ends with the largest ones.
+func TestLoopsEndAtTheirLimits(t *testing.T) {
+	const rows = "tilth-workload 1\ninput t0 f32[32]\ninput t1 i64[]<=4\n" +
+		"map t2 f32[32] while i0 (mul [t1] 8) = (add [t0 i0] 0x1p+00:f32)\noutput t2\n"
+	for trace, want := range map[string]string{
+		"":                "for x0_0 < 32 from 0 before n0 * 8\n",
+		"split 0 0 4 0\n": "for x0_1 < 8 from 0 before n0 * 2\n",
+	} {
+		w, err := expr.Parse(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+trace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := lower.Schedule(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := f.Text(); !strings.Contains(text, want) {
+			t.Errorf("%q:\n%s", trace, text)
+		}
+	}
+}
