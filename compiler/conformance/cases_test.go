@@ -155,8 +155,8 @@ func (c *modelCase) evaluate() error {
 	return nil
 }
 
-// compare compares the outputs of a run. The tolerance is less than the precision of float16. Errors of sums, above all
-// of Winograd's algorithm, are relative to the largest element.
+// compare compares the outputs of a run. The tolerance is less than the precision of float16. Errors of sums, above
+// all of Winograd's algorithm, are relative to the largest element.
 func (c *modelCase) compare(outputs map[string]*array.Array, run int, rounded float64) error {
 	wants := c.wants[run%len(c.wants)]
 	for _, name := range slices.Sorted(maps.Keys(wants)) {

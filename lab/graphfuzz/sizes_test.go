@@ -211,7 +211,7 @@ func (g *generator) expand() {
 	shape := slices.Clone(t.dims.Extents())
 	var counts []count
 	for k, e := range shape {
-		c := count{}
+		var c count
 		switch {
 		case e.Is(1) && g.rng.IntN(3) > 0:
 			c = g.anExtent()

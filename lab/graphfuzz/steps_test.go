@@ -214,14 +214,13 @@ func (g *generator) slice() {
 	n := t.dims.At(axis)
 	least := int(n.Min())
 	start, step := int64(g.rng.IntN(least)), 1+int64(g.rng.IntN(2))
-	from, to, end := g.ints(start), "", n
+	from, to, end := g.ints(start), g.ints(math.MaxInt64), n
 	switch g.rng.IntN(5) {
 	case 0: // backwards
 		from, to, step = g.ints(-1), g.ints(math.MinInt64), -1
 		g.nodeOf("Slice", t.dtype, t.dims, []string{t.name, from, to, g.ints(int64(axis)), g.ints(step)})
 		return
-	case 1:
-		to = g.ints(math.MaxInt64)
+	case 1: // to the end
 	case 2: // without the last elements
 		back := int64(g.rng.IntN(least - int(start)))
 		to, end = g.ints(-back), n.Minus(extent.Of(back))

@@ -121,10 +121,11 @@ func (e *emitter) call(kernel *graph.Kernel) error {
 	name := taskName(kernel)
 	call := program.Call{Name: callName(kernel), Task: e.task(name, w.Merge()), Args: args}
 	if w.IsOpen() {
-		share := 0.0
-		if call.Variants, share, err = e.variants(w, l, name); err != nil {
+		variants, share, err := e.variants(w, l, name)
+		if err != nil {
 			return err
 		}
+		call.Variants = variants
 		e.program.Tasks[call.Task].Executions += share
 	} else if len(e.program.Extents) > 0 {
 		e.program.Tasks[call.Task].Executions++

@@ -2,8 +2,8 @@ package sketch
 
 import "testing"
 
-// TestBlocksOfOpenRowsHaveUnusedTiles: of rows of 16 tiles, of which an execution has 12 on average, blocks of whole rows
-// compute all, and smaller ones up to a block too many.
+// TestBlocksOfOpenRowsHaveUnusedTiles: of rows of 16 tiles, of which an execution has 12 on average, blocks of whole
+// rows compute all, and smaller ones up to a block too many.
 func TestBlocksOfOpenRowsHaveUnusedTiles(t *testing.T) {
 	for _, c := range []struct {
 		rows, columns int64
