@@ -59,6 +59,8 @@ func TestBoundsProveOrder(t *testing.T) {
 		{h.Over(n(2)).Times(n(2)), h, true, false},
 		{h.Mod(n(2)), n(2), true, true},
 		{h.Over(n(2)), h, true, true},
+		{h, h.Times(w.Plus(n(1))), true, false},
+		{n(0), h.Times(m.Over(n(32))).Minus(h), true, false},
 		{m.Over(n(32)), m, true, true},
 		{h.Least(w), w, true, false},
 		{h, h.Most(w), true, false},

@@ -223,8 +223,9 @@ func without(product, factors []*atom) (rest []*atom, ok bool) {
 	return rest, true
 }
 
-// maxEliminations limits the quotients that are replaced to find bounds.
-const maxEliminations = 3
+// maxEliminations limits the quotients that are replaced to find bounds, and maxFactored the terms of sums of which
+// factors are taken out.
+const maxEliminations, maxFactored = 3, 8
 
 // bounds returns bounds by interval arithmetic. To relate a quotient to its dividend, it also replaces x/m by
 // (x - r)/m with a rest 0 <= r < m, so that x - 2*(x/2) is found to be in 0..1.
@@ -239,6 +240,9 @@ func (n *node) bounds(eliminations int) interval {
 	}
 	if eliminations == 0 {
 		return within
+	}
+	if len(n.terms) <= maxFactored {
+		within = n.factored(within, eliminations)
 	}
 	for k, t := range n.terms {
 		if len(t.of) != 1 {
@@ -265,6 +269,35 @@ func (n *node) bounds(eliminations int) interval {
 		if scaled.hi != infinite {
 			within.hi = min(within.hi, floorDiv(scaled.hi, m))
 		}
+	}
+	return within
+}
+
+// factored narrows bounds by taking a factor out of the terms that share it: b*q - b is b*(q - 1), which is not
+// negative where q is at least 1.
+func (n *node) factored(within interval, eliminations int) interval {
+	seen := map[*atom]int{}
+	for _, t := range n.terms {
+		for k, a := range t.of {
+			if k == 0 || t.of[k-1] != a {
+				seen[a]++
+			}
+		}
+	}
+	for a, terms := range seen {
+		if terms < 2 {
+			continue
+		}
+		with, others := node{set: n.set}, node{set: n.set, plus: n.plus}
+		for _, t := range n.terms {
+			if rest, ok := without(t.of, []*atom{a}); ok {
+				with.terms = append(with.terms, term{t.by, rest})
+			} else {
+				others.terms = append(others.terms, t)
+			}
+		}
+		sum := a.within.times(with.merged().bounds(eliminations - 1)).plus(others.bounds(eliminations - 1))
+		within = interval{max(within.lo, sum.lo), min(within.hi, sum.hi)}
 	}
 	return within
 }
