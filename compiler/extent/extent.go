@@ -37,10 +37,14 @@ type Set struct {
 	nodes   map[string]*node
 }
 
-// Limits of an expression. Those of real models have a few terms.
+// Limits of an expression; those of real models have a few terms. maxSize limits the symbols and operations in its
+// text, in which shared parts are repeated, maxFactor its numbers, and maxNodes the expressions of a Set.
 const (
 	maxTerms  = 64
 	maxDegree = 8
+	maxSize   = 512
+	maxFactor = 1 << 48
+	maxNodes  = 1 << 15
 )
 
 // ErrComplex is the panic of operations whose result exceeds the limits on expressions. Catch turns it into an error.
@@ -179,27 +183,25 @@ func (e Extent) CeilOver(f Extent) Extent { return e.Minus(Of(1)).Over(f).Plus(O
 func (e Extent) Mod(f Extent) Extent { return e.Minus(f.Times(e.Over(f))) }
 
 // Least returns the smaller one of e and f.
-func (e Extent) Least(f Extent) Extent {
-	switch {
-	case e.AtMost(f):
-		return e
-	case f.AtMost(e):
-		return f
-	}
-	a, b := e.within(), f.within()
-	return setOf(e, f).apply(Min, e, f, interval{min(a.lo, b.lo), min(a.hi, b.hi)})
-}
+func (e Extent) Least(f Extent) Extent { return e.extreme(Min, f) }
 
 // Most returns the larger one of e and f.
-func (e Extent) Most(f Extent) Extent {
-	switch {
-	case e.AtMost(f):
-		return f
-	case f.AtMost(e):
-		return e
-	}
+func (e Extent) Most(f Extent) Extent { return e.extreme(Max, f) }
+
+// extreme returns the smaller or the larger one of e and f.
+func (e Extent) extreme(op Op, f Extent) Extent {
 	a, b := e.within(), f.within()
-	return setOf(e, f).apply(Max, e, f, interval{max(a.lo, b.lo), max(a.hi, b.hi)})
+	within := interval{min(a.lo, b.lo), min(a.hi, b.hi)}
+	if op == Max {
+		within = interval{max(a.lo, b.lo), max(a.hi, b.hi)}
+	}
+	switch isLess := e.AtMost(f); {
+	case isLess == (op == Min) && (isLess || f.AtMost(e)):
+		return e
+	case isLess || f.AtMost(e):
+		return f
+	}
+	return setOf(e, f).apply(op, e, f, within)
 }
 
 // AtMost reports whether e <= f holds in all executions, as far as bounds and common terms show.

@@ -1,6 +1,7 @@
 package extent_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -146,6 +147,30 @@ func TestRandomExpressionsKeepTheirValue(t *testing.T) {
 				t.Errorf("seed %d: %v is read as %v, %v", seed, e, again, wrong)
 			}
 		}()
+	}
+}
+
+// TestLargeExpressionsAreRefused grows expressions as a hostile model would: each step repeats the one before twice.
+func TestLargeExpressionsAreRefused(t *testing.T) {
+	for name, grow := range map[string]func(e, h, w extent.Extent) extent.Extent{
+		"nested": func(e, h, w extent.Extent) extent.Extent { return e.Over(extent.Of(3)).Plus(w).Least(e.Times(h)) },
+		"number": func(e, _, _ extent.Extent) extent.Extent { return e.Times(extent.Of(1 << 20)) },
+		"terms": func(e, h, w extent.Extent) extent.Extent {
+			return e.Times(h.Plus(w)).Plus(e.Over(h.Plus(extent.Of(7))))
+		},
+		"many": func(e, _, _ extent.Extent) extent.Extent { return e.Plus(extent.Of(1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := func() (err error) {
+				defer extent.Catch(&err)
+				h, w, _, _ := symbols()
+				for e := h; ; e = grow(e, h, w) {
+				}
+			}()
+			if !errors.Is(err, extent.ErrComplex) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

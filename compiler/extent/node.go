@@ -14,6 +14,8 @@ type node struct {
 	terms  []term
 	plus   int64
 	within interval
+	// size is the number of symbols and operations in its text.
+	size int
 }
 
 // term is a number times a product of atoms, sorted by their numbers.
@@ -28,6 +30,7 @@ type atom struct {
 	// number is the atom's position among those of its set.
 	number int
 	within interval
+	size   int
 }
 
 type atomKey struct {
@@ -62,7 +65,15 @@ func (n node) all() []term {
 func (t term) times(u term) term {
 	of := slices.Concat(t.of, u.of)
 	slices.SortFunc(of, func(a, b *atom) int { return cmp.Compare(a.number, b.number) })
-	return term{t.by * u.by, of}
+	return term{bounded(float64(t.by)*float64(u.by), t.by*u.by), of}
+}
+
+// bounded returns an exact number whose approximate value is given, if it is within the limit.
+func bounded(approximate float64, exact int64) int64 {
+	if math.Abs(approximate) > maxFactor {
+		panic(ErrComplex)
+	}
+	return exact
 }
 
 // compare orders terms by degree, the largest first, and then by atoms.
@@ -84,7 +95,7 @@ func (s *Set) sum(terms []term, plus int64) Extent {
 			continue
 		}
 		if last := len(kept) - 1; last >= 0 && kept[last].compare(t) == 0 {
-			if kept[last].by += t.by; kept[last].by == 0 {
+			if kept[last].by = bounded(float64(kept[last].by)+float64(t.by), kept[last].by+t.by); kept[last].by == 0 {
 				kept = kept[:last]
 			}
 			continue
@@ -117,7 +128,15 @@ func (s *Set) node(terms []term, plus int64) *node {
 	if n := s.nodes[key.String()]; n != nil {
 		return n
 	}
-	n := &node{set: s, terms: terms, plus: plus}
+	n := &node{set: s, terms: terms, plus: bounded(float64(plus), plus)}
+	for _, t := range terms {
+		for _, a := range t.of {
+			n.size += a.size
+		}
+	}
+	if n.size > maxSize || len(s.nodes) >= maxNodes {
+		panic(ErrComplex)
+	}
 	n.within = n.bounds(maxEliminations)
 	if s.nodes == nil {
 		s.nodes = map[string]*node{}
@@ -134,7 +153,7 @@ func (s *Set) atom(key atomKey, within interval) *atom {
 	if s.atoms == nil {
 		s.atoms = map[atomKey]*atom{}
 	}
-	a := &atom{key, len(s.atoms), within}
+	a := &atom{key, len(s.atoms), within, 1 + key.a.split().size + key.b.split().size}
 	s.atoms[key] = a
 	return a
 }
@@ -223,9 +242,9 @@ func without(product, factors []*atom) (rest []*atom, ok bool) {
 	return rest, true
 }
 
-// maxEliminations limits the quotients that are replaced to find bounds, and maxFactored the terms of sums of which
-// factors are taken out.
-const maxEliminations, maxFactored = 3, 8
+// maxEliminations limits the quotients and factors that are taken out one after the other to find bounds, and
+// maxRelated the terms of the sums for which that is done.
+const maxEliminations, maxRelated = 3, 8
 
 // bounds returns bounds by interval arithmetic. To relate a quotient to its dividend, it also replaces x/m by
 // (x - r)/m with a rest 0 <= r < m, so that x - 2*(x/2) is found to be in 0..1.
@@ -238,18 +257,17 @@ func (n *node) bounds(eliminations int) interval {
 		}
 		within = within.plus(product)
 	}
-	if eliminations == 0 {
+	if eliminations == 0 || len(n.terms) > maxRelated || slices.ContainsFunc(n.terms, func(t term) bool { return max(t.by, -t.by) > math.MaxInt32 }) ||
+		max(n.plus, -n.plus) > math.MaxInt32 {
 		return within
 	}
-	if len(n.terms) <= maxFactored {
-		within = n.factored(within, eliminations)
-	}
+	within = n.factored(within, eliminations)
 	for k, t := range n.terms {
 		if len(t.of) != 1 {
 			continue
 		}
 		x, m, ok := t.of[0].quotient()
-		if !ok || max(t.by, -t.by) > math.MaxInt32 || m > math.MaxInt32 {
+		if !ok || m > math.MaxInt32 || len(x.split().terms) > maxRelated {
 			continue
 		}
 		// m*n = m*others + by*x - by*r

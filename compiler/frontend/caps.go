@@ -60,8 +60,8 @@ func (b Bounds) units() Bounds {
 	return u
 }
 
-// caps returns the extents, ascending and below the maximum, that get kernels of their own. They grow by ratio if
-// the distribution is unknown; there is none of these with noRatio. Step must be one.
+// caps returns the extents, ascending and below the maximum, that get kernels of their own. If the distribution is
+// unknown, each is ratio times the one before, and noRatio means no caps. b must be in units.
 func (b Bounds) caps(ratio int64) []int64 {
 	var caps []int64
 	switch {

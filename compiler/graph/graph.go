@@ -242,27 +242,30 @@ type Node struct {
 	Kernel *Kernel
 }
 
-// Counts returns the values that hold extents of the node's operands and result, if they depend on data.
+// Counts returns the values that hold extents that depend on data: those of the node's operands and result, and those
+// in known numbers.
 func (n *Node) Counts() (counts []*Value) {
-	see := func(s extent.Shape) {
-		if !s.IsOpen() {
-			return
+	see := func(e extent.Extent) {
+		e.Each(func(s *extent.Symbol) {
+			if v, counted := s.Source.(*Value); counted && !slices.Contains(counts, v) {
+				counts = append(counts, v)
+			}
+		})
+	}
+	seeAll := func(s extent.Shape, numbers []op.Number) {
+		if s.IsOpen() {
+			for _, e := range s.Extents() {
+				see(e)
+			}
 		}
-		for _, e := range s.Extents() {
-			e.Each(func(s *extent.Symbol) {
-				if v, counted := s.Source.(*Value); counted && !slices.Contains(counts, v) {
-					counts = append(counts, v)
-				}
-			})
+		for _, x := range numbers {
+			see(x.Of)
 		}
 	}
 	for _, v := range n.In {
-		see(v.Shape)
+		seeAll(v.Shape, v.Numbers)
 	}
-	see(n.Out.Shape)
-	for _, x := range n.Numbers {
-		see(extent.ShapeOf(x.Of))
-	}
+	seeAll(n.Out.Shape, n.Numbers)
 	return counts
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestLoopsEndAtTheirLimits has 8 times n of 32 rows, in tiles of 4. n is known to be at most 4, so that the loops do
-// not compare their ends with the largest ones.
+// TestLoopsEndAtTheirLimits computes 8*n of 32 rows in tiles of 4. Since n is at most 4, no loop compares its end with
+// that of the whole axis.
 func TestLoopsEndAtTheirLimits(t *testing.T) {
 	const rows = "tilth-workload 1\ninput t0 f32[32]\ninput t1 i64[]<=4\n" +
 		"map t2 f32[32] while i0 (mul [t1] 8) = (add [t0 i0] 0x1p+00:f32)\noutput t2\n"

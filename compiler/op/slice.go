@@ -76,6 +76,9 @@ func sliceRange(n *Node) (start []extent.Extent, step []int64, count []extent.Ex
 	return start, step, count
 }
 
+// farthest is more than any extent.
+const farthest = 1 << 47
+
 // clampExtents applies numpy's rules: negative positions count from the end, and all are clamped to the extent.
 func clampExtents(start, end extent.Extent, step int64, size extent.Extent) (first, count extent.Extent) {
 	lowest, highest := extent.Of(0), size
@@ -84,7 +87,7 @@ func clampExtents(start, end extent.Extent, step int64, size extent.Extent) (fir
 	}
 	place := func(v extent.Extent) extent.Extent {
 		if v.Max() < 0 {
-			v = v.Plus(size)
+			v = v.Most(extent.Of(-farthest)).Plus(size)
 		}
 		return v.Least(highest).Most(lowest)
 	}

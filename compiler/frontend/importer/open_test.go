@@ -173,6 +173,11 @@ func TestOperatorsOnExtentsThatDependOnData(t *testing.T) {
 			}
 			return again
 		}},
+		"numbers from the count on": {found().Known("three", array.FromInt64([]int64{3})).Known("step", array.FromInt64([]int64{1})).Node("n = Size f").
+			Node("end = Add n three").Node("r = Range n end step").Node("y = Cast r", modeltest.Int("to", 1)).Output("y"), func(at []float32) []float32 {
+			n := float32(len(at))
+			return []float32{n, n + 1, n + 2}
+		}},
 		"unique": {found().Node("y = Unique f").Output("y"), func(at []float32) []float32 { return at }},
 		"product": {found().Node("t = Transpose f").Node("y = MatMul f t").Output("y"), func(at []float32) []float32 {
 			sum := float32(0)

@@ -13,6 +13,8 @@ func (e *expansion) counted(v *Value, axis int64, count *Value) *Value {
 		return v
 	case count.Const != nil:
 		return e.slice(v, axis, 0, count.Const.Int(0))
+	case count.Numbers != nil:
+		return e.span(v, axis, extent.Of(0), count.Numbers[0].Of)
 	}
 	return e.span(v, axis, extent.Of(0), e.Counted(count, v.Shape.At(int(axis)).Max()))
 }
