@@ -8,17 +8,16 @@ func TestCaps(t *testing.T) {
 		ratio  int64
 		caps   []int64
 	}{
-		{Bounds{Min: 1, Max: 512}, closeRatio, []int64{1, 2, 4, 6, 8, 10, 16, 32, 64, 128, 256}},
-		{Bounds{Min: 1, Max: 512}, minRatio, []int64{1, 2, 4, 8, 16, 32, 64, 128, 256}},
-		{Bounds{Min: 1, Max: 512}, 4, []int64{1, 2, 8, 32, 128}},
-		{Bounds{Min: 1, Max: 12}, closeRatio, []int64{1, 3, 6}},
-		{Bounds{Min: 100, Max: 512}, closeRatio, []int64{100, 128, 256}},
-		{Bounds{Min: 32, Max: 1280, Step: 32}, closeRatio, []int64{1, 2, 5, 6, 10, 20}},
-		{Bounds{Min: 32, Max: 1280, Step: 32, Caps: []int64{640}}, closeRatio, []int64{20}},
-		{Bounds{Min: 0, Max: 64, Step: 32, Frequencies: map[int64]float64{32: 5, 64: 1}}, closeRatio, []int64{1}},
+		{Bounds{Min: 1, Max: 512}, minRatio, []int64{1, 8, 64}},
+		{Bounds{Min: 1, Max: 512}, 4, []int64{1, 8, 32, 128}},
+		{Bounds{Min: 1, Max: 32}, minRatio, []int64{1}},
+		{Bounds{Min: 100, Max: 512}, minRatio, []int64{100}},
+		{Bounds{Min: 32, Max: 1280, Step: 32}, minRatio, []int64{1}},
+		{Bounds{Min: 32, Max: 1280, Step: 32, Caps: []int64{640}}, minRatio, []int64{20}},
+		{Bounds{Min: 0, Max: 64, Step: 32, Frequencies: map[int64]float64{32: 5, 64: 1}}, minRatio, []int64{1}},
 		{Bounds{Min: 1, Max: 512}, noRatio, nil},
-		{Bounds{Min: 1, Max: 512, Caps: []int64{64, 8, 512}}, closeRatio, []int64{8, 64}},
-		{Bounds{Min: 1, Max: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, closeRatio, []int64{12, 37, 128}},
+		{Bounds{Min: 1, Max: 512, Caps: []int64{64, 8, 512}}, minRatio, []int64{8, 64}},
+		{Bounds{Min: 1, Max: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, minRatio, []int64{12, 37, 128}},
 	} {
 		caps := c.bounds.units().caps(c.ratio)
 		if len(caps) != len(c.caps) {

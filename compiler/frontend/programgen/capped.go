@@ -44,8 +44,11 @@ func variantsOf(extents []program.Extent) (smaller []variant, all variant) {
 }
 
 // variants returns a kernel's tasks for smaller extents in ascending order, and the share of executions that need
-// the full one.
+// the full one. Without a reduction there is nothing to gain: such a kernel is a single pass over its operands.
 func (e *emitter) variants(w *expr.Workload, l *op.Lowering, name string) (list []program.Variant, share float64, err error) {
+	if !slices.ContainsFunc(w.Stages, func(t *expr.Tensor) bool { return len(t.Reduce) > 0 }) {
+		return nil, 1, nil
+	}
 	var symbols []*extent.Symbol
 	var extents []program.Extent
 	for _, t := range w.Inputs {

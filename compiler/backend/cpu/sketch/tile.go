@@ -120,7 +120,7 @@ func NewTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target
 			}
 		}
 		x.findNarrow(s, acc)
-		x.joinPositions()
+		x.joinPositions(acc)
 	}
 	x.fedBy(s, acc, u)
 	x.widen()

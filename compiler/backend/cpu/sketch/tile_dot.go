@@ -170,7 +170,7 @@ func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	}
 	x.dot.instruction, x.dot.adjoined = by, true
 	x.dot.registers += adjoinedRegisters
-	x.joinPositions()
+	x.joinPositions(like.Stages[acc.ID])
 	copied := u
 	copied.Feeds = append(slices.Clone(u.Feeds), id)
 	x.fedBy(like, like.Stages[acc.ID], copied)

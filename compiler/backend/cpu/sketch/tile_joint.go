@@ -10,8 +10,9 @@ import (
 // joinPositions makes the tile whose positions continue in the next row, and in the next image: of 7 x 7 positions,
 // tiles of six waste five positions in the last tile rather than five in each row. Each position has its own address,
 // computed once per tile. It requires several axes that do not affect the operands of the vectors, such as the
-// images, rows and columns of a convolution.
-func (x *Tile) joinPositions() {
+// images, rows and columns of a convolution. Of axes with a limit only the first can be joined, since loops over the
+// others would not end there.
+func (x *Tile) joinPositions(acc *schedule.Stage) {
 	if x.col < 0 {
 		return
 	}
@@ -28,6 +29,9 @@ func (x *Tile) joinPositions() {
 			}
 		}
 		if joins {
+			if acc.Axes[k].Limit != nil {
+				axes = nil
+			}
 			axes = append(axes, k)
 		}
 	}

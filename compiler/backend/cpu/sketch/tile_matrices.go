@@ -127,7 +127,7 @@ func (x *Tile) turnedOperand(s *schedule.Schedule, acc *schedule.Stage, l *expr.
 // joinRows makes the sketch of joint positions if rows are contiguous, so that the rows of a tile have a constant
 // stride.
 func (x *Tile) joinRows(s *schedule.Schedule, acc *schedule.Stage) {
-	x.joinPositions()
+	x.joinPositions(acc)
 	if x.joined == nil {
 		return
 	}

@@ -26,7 +26,7 @@ func TileSquares(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	}
 	x := newTile(s, acc, u, narrow)
 	if x.findDot(s, acc, choose); x.dot != nil {
-		x.joinPositions()
+		x.joinPositions(acc)
 		x.fedBy(s, acc, u)
 	} else if x = adjoinTerms(s, acc, u, narrow, choose); x == nil {
 		return nil

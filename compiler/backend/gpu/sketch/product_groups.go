@@ -87,7 +87,7 @@ func (p *Product) WholeGroups(columns int64) bool {
 // own axes.
 func (p *Product) Joined() *Product {
 	before := p.Rows - 1
-	if before < 0 || p.Extents[before] < 2 || len(p.Unit.Also) > 0 {
+	if before < 0 || p.Extents[before] < 2 || len(p.Unit.Also) > 0 || p.Axes[p.Rows].Limit != nil {
 		return nil
 	}
 	for _, o := range p.Operands {
