@@ -93,7 +93,21 @@ func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr
 		loop.Range = &ir.Range{First: expr.I(0), End: end, Every: 1, Mean: float64(loop.Extent)}
 		n.bounded[it] = true
 	}
-	return l.neededOfFused(n, it)
+	for needed = l.neededOfFused(n, it); it.Parent != nil; {
+		if it = it.Parent.Parent; !n.isKnown(it) {
+			break
+		}
+		if c := l.neededOfFused(n, it); c != nil {
+			needed = both(needed, c)
+		}
+	}
+	return needed
+}
+
+// isKnown reports whether all loops that an iterator's value depends on are generated.
+func (n *nest) isKnown(it *schedule.Iter) bool {
+	_, ok := n.value(it)
+	return ok
 }
 
 // neededOfFused returns the condition under which the inner ones of fused iterators are needed.

@@ -35,3 +35,23 @@ func TestLoopsEndAtTheirLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestSplitsOfFusedAxesEndAtTheInnerLimit has 4 rows of n of 16 elements, fused and divided into chunks of 8.
+func TestSplitsOfFusedAxesEndAtTheInnerLimit(t *testing.T) {
+	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[4,16]\ninput t1 i64[]<=16\n" +
+		"map t2 f32[4,16] while i1 [t1] = (add [t0 i0 i1] 0x1p+00:f32)\noutput t2\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := schedule.Replay(w, []byte("tilth-trace 1\nfuse 0 0 1\nsplit 0 2 8 0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := lower.Schedule(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, want := f.Text(), "if x0_4 + floormod(x0_3, 2) * 8 < n0\n"; !strings.Contains(text, want) {
+		t.Errorf("%s has no %q", text, want)
+	}
+}
