@@ -76,10 +76,9 @@ func (p *partitioner) loop(n *ir.For) ir.Block {
 	conditions, inner := p.undecided(n), variables(n)
 	if p.budget > 0 {
 		if at, ok := shifted(n, conditions); ok {
-			p.budget--
 			first, last := partitionPart(n, 0, at), partitionPart(n, at, n.Extent-at)
 			first.Body, last.Body = settle(first.Body), settle(last.Body)
-			return append(p.loop(first), p.loop(last)...)
+			return p.parts(first, last)
 		}
 		for _, c := range conditions {
 			if block, ok := p.outside(n, c, inner); ok {
@@ -93,8 +92,7 @@ func (p *partitioner) loop(n *ir.For) ir.Block {
 		}
 		for _, c := range conditions {
 			if at, ok := cut(n, c, inner); ok {
-				p.budget--
-				return append(p.loop(partitionPart(n, 0, at)), p.loop(partitionPart(n, at, n.Extent-at))...)
+				return p.parts(partitionPart(n, 0, at), partitionPart(n, at, n.Extent-at))
 			}
 		}
 	}
@@ -103,6 +101,18 @@ func (p *partitioner) loop(n *ir.For) ir.Block {
 	out := ir.Block{n.With(p.block(n.Body))}
 	p.inTile = outer
 	return out
+}
+
+// parts returns the two parts of a loop. Of loops of dynamic extent, whose borders take more versions, the longer part
+// takes what it needs first.
+func (p *partitioner) parts(first, last *ir.For) ir.Block {
+	p.budget--
+	if first.Range != nil && last.Extent > first.Extent {
+		rest := p.loop(last)
+		return append(p.loop(first), rest...)
+	}
+	block := p.loop(first)
+	return append(block, p.loop(last)...)
 }
 
 // undecided returns the conditions in a loop, except those that the current version keeps and those of a copy that
@@ -142,7 +152,7 @@ func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]boo
 // whole splits a loop of dynamic extent into the iterations for which a comparison holds for all inner values, and
 // the few others, which keep the comparison.
 func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
-	if n.Range == nil || n.Range.Every != 1 || !expr.Same(n.Range.First, expr.I(0)) {
+	if n.Range == nil || !divisible(n) {
 		return nil, false
 	}
 	coef, _, rest, ok := partitionApart(n, c, inner)
@@ -162,11 +172,12 @@ func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool)
 	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: v}}
 	last := n.With(ir.Rewrite(n.Body, s.Simplify))
 	last.Var, last.Range = v, &ir.Range{First: at, End: n.Range.End, Every: 1, Mean: 1}
+	let := &ir.Let{Var: at, Value: expr.Simplify(expr.MaxE(expr.I(0), expr.MinE(smallest, n.Range.End)))}
+	block := append(ir.Block{let}, p.loop(first)...)
 	p.kept = append(p.kept, expr.Substitute(c, map[*expr.Var]expr.Expr{n.Var: v}).(*expr.Binary))
 	tail := p.loop(last)
 	p.kept = p.kept[:len(p.kept)-1]
-	let := &ir.Let{Var: at, Value: expr.Simplify(expr.MaxE(expr.I(0), expr.MinE(smallest, n.Range.End)))}
-	return append(append(ir.Block{let}, p.loop(first)...), tail...), true
+	return append(block, tail...), true
 }
 
 // ranged returns the variables of loops with dynamic extents.
@@ -232,9 +243,9 @@ func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, o
 }
 
 // cut returns the iteration at which a comparison changes its value, over all values of the inner variables. ok is
-// false if that lies outside the loop's range, or if the loop covers only some of its values.
+// false if that lies outside the loop's range.
 func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
-	if n.Range != nil {
+	if !divisible(n) {
 		return 0, false
 	}
 	coef, lo, hi, ok := partitionApart(n, c, inner)
@@ -329,7 +340,17 @@ func usesAny(e expr.Expr, vars map[*expr.Var]bool) bool {
 func partitionPart(n *ir.For, first, extent int64) *ir.For {
 	v := &expr.Var{Name: n.Var.Name, Extent: extent}
 	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: expr.AddE(v, expr.I(first))}}
-	return &ir.For{Var: v, Extent: extent, Kind: n.Kind, Body: ir.Rewrite(n.Body, s.Simplify)}
+	part := &ir.For{Var: v, Extent: extent, Kind: n.Kind, Body: ir.Rewrite(n.Body, s.Simplify)}
+	if n.Range != nil {
+		end := expr.Simplify(expr.MinE(expr.SubE(n.Range.End, expr.I(first)), expr.I(extent)))
+		part.Range = &ir.Range{First: expr.I(0), End: end, Every: 1, Mean: min(max(0, n.Range.Mean-float64(first)), float64(extent))}
+	}
+	return part
+}
+
+// divisible reports whether partitionPart can divide a loop.
+func divisible(n *ir.For) bool {
+	return n.Range == nil || n.Range.Every == 1 && expr.Same(n.Range.First, expr.I(0))
 }
 
 // decide substitutes the value of a comparison in a nest.

@@ -12,7 +12,7 @@ import (
 // false if no tile moves, or no condition depends on the start. Split there, both parts have tile starts that are
 // linear in the loop variable, so that their conditions can be decided.
 func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
-	if n.Range != nil {
+	if !divisible(n) {
 		return 0, false
 	}
 	ir.Visit(n.Body, func(st ir.Stmt) {

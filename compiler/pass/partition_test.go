@@ -109,6 +109,20 @@ func TestBordersOfParallelRowsAreCut(t *testing.T) {
 	})
 }
 
+// TestOpenLoopsAreDividedAtTheFirstBorder: of n of 10 rows, only the first one and those from n-1 on compare.
+func TestOpenLoopsAreDividedAtTheFirstBorder(t *testing.T) {
+	f, err := lower.Schedule(schedule.New(padded(t, 8)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := f.Body[0].(*ir.For)
+	rows.Range = &ir.Range{First: expr.I(0), End: &expr.Var{Name: "n", Extent: 11}, Every: 1}
+	after := pass.Partition(f)
+	if left := pass.Comparisons(after.Body); len(left) != 0 {
+		t.Errorf("%d comparisons are left: %s", len(left), after.Text())
+	}
+}
+
 func TestPartitionsCoverTheWholeRange(t *testing.T) {
 	f, err := lower.Schedule(schedule.New(padded(t, 8)))
 	if err != nil {
