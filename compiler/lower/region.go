@@ -42,6 +42,7 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 			if err := l.spend(expr.Size(load)); err != nil {
 				return nil, err
 			}
+			load = expr.Rewrite(load, l.counted).(*expr.Load)
 			spans := loadSpans(load, vars, l.exact)
 			if c == n.g {
 				n.tighten(spans, load, l.exact)
@@ -137,7 +138,7 @@ func atomSpan(atom expr.Expr, vars map[*expr.Var]span) (span, bool) {
 	case *expr.Binary:
 		c, ok := a.B.(*expr.Int)
 		if !ok || a.Op != expr.FloorDiv && a.Op != expr.FloorMod {
-			return span{}, false
+			return point(a, vars)
 		}
 		s, ok := spanOf(expr.Linearize(a.A), vars)
 		if !ok {
@@ -146,6 +147,19 @@ func atomSpan(atom expr.Expr, vars map[*expr.Var]span) (span, bool) {
 		return divisionSpan(a.Op, s, c.Value)
 	}
 	return span{}, false
+}
+
+// point returns the value of an expression of variables that have a single value each.
+func point(e expr.Expr, vars map[*expr.Var]span) (s span, ok bool) {
+	values := map[*expr.Var]expr.Expr{}
+	for v, s := range vars {
+		if expr.Uses(e, v) {
+			if values[v] = s.min; s.extent > 1 {
+				return span{}, false
+			}
+		}
+	}
+	return span{expr.Substitute(e, values), 1}, true
 }
 
 func divisionSpan(op expr.BinaryOp, s span, c int64) (span, bool) {

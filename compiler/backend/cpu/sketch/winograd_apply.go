@@ -20,12 +20,12 @@ type winogradNests struct {
 
 // Apply implements searchspace.Structure.
 func (x *tile) Apply(s *schedule.Schedule, p winogradParameters) error {
-	b, u := &sketch.Builder{S: s}, x.unit
-	as := array.Invalid
+	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
+	o := schedule.WinogradOptions{Dense: x.dense(z)}
 	if x.pairs {
-		as = array.BFloat16
+		o.Factors = array.BFloat16
 	}
-	ids, err := s.WinogradAs(u.Acc, x.my, x.mx, as)
+	ids, err := s.WinogradWith(u.Acc, x.my, x.mx, o)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (x *tile) Apply(s *schedule.Schedule, p winogradParameters) error {
 	if b.Err != nil {
 		return b.Err
 	}
-	n := &winogradNests{Builder: b, x: x, z: x.sizes(p), ids: ids, out: u.Out}
+	n := &winogradNests{Builder: b, x: x, z: z, ids: ids, out: u.Out}
 	tile, err := s.CacheWrite(ids.Product)
 	if err != nil {
 		return err
