@@ -18,8 +18,9 @@ func RecoverAs(err *error) {
 	}
 }
 
-// sourceLine matches the lines of a stack dump with positions in the guarded packages, below the panic.
-var sourceLine = regexp.MustCompile(`(?s)\npanic\(.*?((?:compiler|builder|tuner)/[\w/]+\.go:\d+)`)
+// sourceLine matches the lines of a stack dump with positions in the guarded packages, below the first panic: deferred
+// functions may have repeated it.
+var sourceLine = regexp.MustCompile(`(?s).*\npanic\(.*?((?:compiler|builder|tuner)/[\w/]+\.go:\d+)`)
 
 // site returns the location of a panic: the first of our lines.
 func site(stack []byte) string {

@@ -8,7 +8,8 @@ import (
 func TestPanicBecomesAnErrorOfOneLine(t *testing.T) {
 	guarded := func() (err error) {
 		defer RecoverAs(&err)
-		New(nil) // reads the workload
+		defer func() { panic(recover()) }() // as functions do that recover from other panics
+		New(nil)                            // reads the workload
 		return nil
 	}
 	err := guarded()

@@ -1,30 +1,49 @@
 package sketch
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
-// Builder applies primitives and keeps the first error, so that a sketch reads as a list of steps.
+// Builder applies primitives to a schedule. The first error ends the sketch, which thus reads as a list of steps. Who
+// makes a Builder must defer Catch.
 type Builder struct {
 	S *schedule.Schedule
-	// Err is the first error. Builder applies nothing after it.
-	Err error
 }
 
-// Do records the error of a primitive.
+// failed is the panic value of a primitive's error; Catch converts it back.
+type failed struct{ error }
+
+// Catch sets err if a primitive failed in a callee.
+func Catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case failed:
+		*err = r.error
+	default:
+		panic(r)
+	}
+}
+
+// Do ends the sketch if a primitive returned an error.
 func (b *Builder) Do(err error) {
-	b.Err = cmp.Or(b.Err, err)
+	if err != nil {
+		panic(failed{err})
+	}
+}
+
+// Get returns the result of a primitive; it ends the sketch if there is an error.
+func Get[T any](result T, err error) T {
+	if err != nil {
+		panic(failed{err})
+	}
+	return result
 }
 
 // Split splits an iterator.
 func (b *Builder) Split(stage, iter int, factor int64, tail schedule.Tail) (outer, inner int) {
-	if b.Err != nil {
-		return 0, 0
-	}
 	outer, inner, err := b.S.Split(stage, iter, factor, tail)
 	b.Do(err)
 	return outer, inner
@@ -34,22 +53,9 @@ func (b *Builder) Split(stage, iter int, factor int64, tail schedule.Tail) (oute
 func (b *Builder) Fuse(stage int, iters []int) int {
 	f := iters[0]
 	for _, it := range iters[1:] {
-		if b.Err != nil {
-			return 0
-		}
-		var err error
-		f, err = b.S.Fuse(stage, f, it)
-		b.Do(err)
+		f = Get(b.S.Fuse(stage, f, it))
 	}
 	return f
-}
-
-// UnitLoop adds a loop of one iteration around a stage's nest.
-func (b *Builder) UnitLoop(stage int) (iter int) {
-	if b.Err == nil {
-		iter, b.Err = b.S.UnitLoop(stage)
-	}
-	return iter
 }
 
 // Axes returns the first axes of a stage.
@@ -64,16 +70,13 @@ func Axes(count int) []int {
 // FuseAxes fuses the first axes of a stage into one iterator; for zero axes it adds a loop of one iteration.
 func (b *Builder) FuseAxes(stage, axes int) int {
 	if axes == 0 {
-		return b.UnitLoop(stage)
+		return Get(b.S.UnitLoop(stage))
 	}
 	return b.Fuse(stage, Axes(axes))
 }
 
 // MoveFirst reorders the leaves of a stage: the given iterators come first, then the others in their order.
 func (b *Builder) MoveFirst(stage int, iters ...int) {
-	if b.Err != nil {
-		return
-	}
 	order := slices.Clone(iters)
 	for _, it := range b.S.Stages[stage].Leaves {
 		if !slices.Contains(iters, it.ID) {
@@ -86,9 +89,7 @@ func (b *Builder) MoveFirst(stage int, iters ...int) {
 // Mark applies a primitive to iterators of a stage, one after the other.
 func (b *Builder) Mark(apply func(stage, iter int) error, stage int, iters ...int) {
 	for _, it := range iters {
-		if b.Err == nil {
-			b.Do(apply(stage, it))
-		}
+		b.Do(apply(stage, it))
 	}
 }
 
@@ -113,9 +114,7 @@ func (b *Builder) UnrollInnermost(acc int, reduction []int, extents []int64, ku 
 
 // ComputeAt computes a stage at a loop of a consumer.
 func (b *Builder) ComputeAt(stage, consumer, iter int) {
-	if b.Err == nil {
-		b.Err = b.S.ComputeAt(stage, consumer, iter)
-	}
+	b.Do(b.S.ComputeAt(stage, consumer, iter))
 }
 
 // Unit holds the stages that one nest of loops computes: a map, or a reduction with the map that ends it.

@@ -177,7 +177,8 @@ func (a *attention) inBatch(p attentionParameters) bool {
 }
 
 // Apply implements searchspace.Structure.
-func (a *attention) Apply(s *schedule.Schedule, p attentionParameters) error {
+func (a *attention) Apply(s *schedule.Schedule, p attentionParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	th, tv, block := a.tileOf(p)
 	if (p.keys == layNowhere || p.keys == readAlong) && a.Keys >= 0 {
@@ -193,7 +194,7 @@ func (a *attention) Apply(s *schedule.Schedule, p attentionParameters) error {
 	if p.keys == readAlong {
 		a.scoresAlong(b, at)
 		a.lay(b, a.Values, p.values, batchAt)
-		return b.Err
+		return nil
 	}
 	b.ComputeAt(a.Masked, a.Out, at)
 	tileAt = a.scoresNest(b, th, tv)
@@ -201,14 +202,11 @@ func (a *attention) Apply(s *schedule.Schedule, p attentionParameters) error {
 	a.productNest(b, a.Scores, p)
 	a.lay(b, a.Keys, p.keys, batchAt)
 	a.lay(b, a.Values, p.values, batchAt)
-	return b.Err
+	return nil
 }
 
 // scoresAlong computes the scores of a block of rows one by one, each in vectors of its terms.
 func (a *attention) scoresAlong(b *sketch.Builder, at int) {
-	if b.Err != nil {
-		return
-	}
 	r := RowwiseNests{Lanes: a.lanes, Dims: map[int][]int{a.Masked: append(a.batchOf(a.Masked), a.Dims[a.Masked][a.Row])}}
 	p := RowwiseParameters{Partials: 4, Unroll: 4}
 	r.Map(b, b.S.Stages[a.Masked], p)
@@ -216,9 +214,7 @@ func (a *attention) scoresAlong(b *sketch.Builder, at int) {
 	g := b.S.Stages[a.Scores]
 	row, key := a.Dims[a.Scores][a.Row], len(g.Axes)-1
 	partials := r.Reduce(b, g, 0, p)
-	if b.Err == nil {
-		b.Do(b.S.Reorder(a.Scores, key, row)) // each key is read once for all rows
-	}
+	b.Do(b.S.Reorder(a.Scores, key, row)) // each key is read once for all rows
 	for _, partial := range partials {
 		b.ComputeAt(partial, a.Scores, row)
 	}
@@ -231,9 +227,6 @@ func (a *attention) outerNest(b *sketch.Builder, p attentionParameters, th, tv, 
 	blocks, rows := b.Split(a.Out, a.Row, block, schedule.Shift)
 	tiles, row := b.Split(a.Out, rows, th, schedule.Peel)
 	columns, unit, lane := a.columns(b, a.Out, a.Column, a.E, tv)
-	if b.Err != nil {
-		return 0, 0, 0
-	}
 	b.Do(b.S.Reorder(a.Out, slices.Concat(a.Batch, []int{blocks, columns, tiles, row, unit, lane})...))
 	b.Mark(b.S.Unroll, a.Out, a.writtenOut(row, unit)...)
 	b.Mark(b.S.Vectorize, a.Out, lane)
@@ -272,9 +265,6 @@ func (a *attention) scoresNest(b *sketch.Builder, th, tv int64) int {
 	batch, row, last := a.batchOf(a.Masked), a.Dims[a.Masked][a.Row], len(g.Axes)-1
 	tiles, inside := b.Split(a.Masked, row, th, schedule.Peel)
 	columns, unit, lane := a.columns(b, a.Masked, last, a.N, tv)
-	if b.Err != nil {
-		return 0
-	}
 	b.Do(b.S.Reorder(a.Masked, slices.Concat(batch, []int{columns, tiles, inside, unit, lane})...))
 	b.Mark(b.S.Unroll, a.Masked, a.writtenOut(inside, unit)...)
 	b.Mark(b.S.Vectorize, a.Masked, lane)
@@ -300,9 +290,6 @@ func (a *attention) productNest(b *sketch.Builder, id int, p attentionParameters
 		b.Mark(b.S.Unroll, id, inner)
 	}
 	row := a.Dims[id][a.Row]
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(id, slices.Concat(a.batchOf(id), steps, []int{row, unit, lane})...))
 	b.Mark(b.S.Unroll, id, row, unit)
 	b.Mark(b.S.Vectorize, id, lane)
@@ -313,9 +300,6 @@ func (a *attention) softmax(b *sketch.Builder, at int) {
 	r := RowwiseNests{Lanes: a.lanes}
 	p := RowwiseParameters{Partials: 4, Unroll: 4}
 	for _, id := range []int{a.Total, a.Sum, a.Exp, a.Largest} {
-		if b.Err != nil {
-			return
-		}
 		g := b.S.Stages[id]
 		switch id {
 		case a.Exp:
@@ -332,7 +316,7 @@ func (a *attention) softmax(b *sketch.Builder, at int) {
 
 // lay computes the stage that lays an operand out. Vectors are stored whole, even if their lanes are gathered.
 func (a *attention) lay(b *sketch.Builder, id int, where int64, batchAt int) {
-	if id < 0 || where == layNowhere || b.Err != nil {
+	if id < 0 || where == layNowhere {
 		return
 	}
 	axes := len(b.S.Stages[id].Axes)
@@ -342,15 +326,11 @@ func (a *attention) lay(b *sketch.Builder, id int, where int64, batchAt int) {
 	if a.Straight[id] {
 		order = slices.Concat(batch, []int{axes - 2, vectors, lane})
 	}
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(id, order...))
 	b.Mark(b.S.Vectorize, id, lane)
-	switch {
-	case where == layInBatch:
+	if where == layInBatch {
 		b.ComputeAt(id, a.Out, batchAt)
-	case b.Err == nil:
+	} else {
 		b.Mark(b.S.Parallel, id, b.Fuse(id, append(batch, order[len(batch)])))
 	}
 }

@@ -30,16 +30,15 @@ func (a *attention) inMatrices(s *schedule.Schedule) *attentionMatrices {
 	if !microarch.HasTiles(a.target, array.BFloat16) || a.lanes != schedule.TileColumns || a.M < schedule.TileRows || a.D%terms != 0 {
 		return nil
 	}
-	b := &sketch.Builder{S: s}
-	a.inline(b)
+	inlined := a.inline(s)
 	own := *a
 	own.rolled = true
 	m := &attentionMatrices{attention: &own}
 	scores, mixed := s.Stages[a.Scores], s.Stages[a.Mixed]
 	queries, keys, okKeys := operands(scores)
 	weights, values, okValues := operands(mixed)
-	if b.Err != nil || !okKeys || !okValues || queries.DType() != array.BFloat16 || weights.Tensor != s.Stages[a.Exp].Tensor ||
-		!sketch.Adjacent(queries, scores.Reduce[0]) {
+	if inlined != nil || !okKeys || !okValues || queries.DType() != array.BFloat16 ||
+		weights.Tensor != s.Stages[a.Exp].Tensor || !sketch.Adjacent(queries, scores.Reduce[0]) {
 		return nil
 	}
 	var okK, okV bool
@@ -52,12 +51,13 @@ func (a *attention) inMatrices(s *schedule.Schedule) *attentionMatrices {
 }
 
 // inline makes both products read keys and values in place.
-func (a *attention) inline(b *sketch.Builder) {
+func (a *attention) inline(s *schedule.Schedule) (err error) {
 	for _, id := range []int{a.Keys, a.Values} {
-		if id >= 0 && b.Err == nil {
-			b.Do(b.S.Inline(id))
+		if id >= 0 && err == nil {
+			err = s.Inline(id)
 		}
 	}
+	return err
 }
 
 // operands returns the factors of a product. The second one is the only one that depends on the last axis.
@@ -114,10 +114,11 @@ func (m *attentionMatrices) Cost(p attentionParameters) float64 {
 }
 
 // Apply implements searchspace.Structure.
-func (m *attentionMatrices) Apply(s *schedule.Schedule, p attentionParameters) error {
+func (m *attentionMatrices) Apply(s *schedule.Schedule, p attentionParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	th, tv, block := m.tileOf(p)
-	m.inline(b)
+	b.Do(m.inline(s))
 	rounded := m.applyOperands(b)
 	_, at, tileAt := m.outerNest(b, attentionParameters{}, th, tv, block)
 	b.ComputeAt(m.Mixed, m.Out, tileAt)
@@ -128,15 +129,12 @@ func (m *attentionMatrices) Apply(s *schedule.Schedule, p attentionParameters) e
 	tileAt = m.scoresNest(b, th, tv)
 	b.ComputeAt(m.Scores, m.Masked, tileAt)
 	m.matrixNest(b, m.Scores)
-	return b.Err
+	return nil
 }
 
 // applyOperands interleaves keys and values, and returns the stage that rounds the softmax result. If the number of
 // keys is not a multiple of an instruction's terms, it appends zeros to both operands of their sums.
 func (m *attentionMatrices) applyOperands(b *sketch.Builder) (rounded int) {
-	if b.Err != nil {
-		return 0
-	}
 	number := func(stage int, t *expr.Tensor) int {
 		var tensors []*expr.Tensor
 		for _, l := range expr.Loads(b.S.Stages[stage].Body) {
@@ -144,28 +142,18 @@ func (m *attentionMatrices) applyOperands(b *sketch.Builder) (rounded int) {
 		}
 		return slices.Index(tensors, t)
 	}
-	keys, err := b.S.Interleave(m.Scores, number(m.Scores, m.keys.tensor), m.keys.terms, m.keys.columns, 2)
-	b.Do(err)
+	keys := sketch.Get(b.S.Interleave(m.Scores, number(m.Scores, m.keys.tensor), m.keys.terms, m.keys.columns, 2))
 	ApplyInterleaved(b, keys)
-	if b.Err != nil {
-		return 0
-	}
 	place := number(m.Mixed, m.values.tensor)
-	rounded, err = b.S.Round(m.Mixed, 1-place)
-	b.Do(err)
+	rounded = sketch.Get(b.S.Round(m.Mixed, 1-place))
 	through := -1
-	if m.N%schedule.TileBF16.Terms() != 0 && b.Err == nil {
-		copies, err := b.S.Extend(m.Mixed, schedule.TileBF16.Terms())
-		if b.Do(err); b.Err == nil {
-			b.Do(b.S.Inline(rounded))
-		}
+	if m.N%schedule.TileBF16.Terms() != 0 {
+		copies := sketch.Get(b.S.Extend(m.Mixed, schedule.TileBF16.Terms()))
+		b.Do(b.S.Inline(rounded))
 		rounded, through = copies[1-place], copies[place]
 	}
-	if b.Err != nil {
-		return 0
-	}
-	values, err := b.S.Interleave(m.Mixed, place, m.values.terms, m.values.columns, 2)
-	if b.Do(err); b.Err == nil && through >= 0 {
+	values := sketch.Get(b.S.Interleave(m.Mixed, place, m.values.terms, m.values.columns, 2))
+	if through >= 0 {
 		b.Do(b.S.Inline(through))
 	}
 	ApplyInterleaved(b, values)
@@ -174,9 +162,6 @@ func (m *attentionMatrices) applyOperands(b *sketch.Builder) (rounded int) {
 
 // applyRounded rounds a block of rows.
 func (m *attentionMatrices) applyRounded(b *sketch.Builder, id, at int) {
-	if b.Err != nil {
-		return
-	}
 	_, lane := b.Split(id, len(b.S.Stages[id].Axes)-1, 2*m.lanes, schedule.Peel)
 	b.Mark(b.S.Vectorize, id, lane)
 	b.ComputeAt(id, m.Out, at)
@@ -186,9 +171,6 @@ func (m *attentionMatrices) applyRounded(b *sketch.Builder, id, at int) {
 func (m *attentionMatrices) matrixNest(b *sketch.Builder, id int) {
 	axes := len(b.S.Stages[id].Axes)
 	steps, terms := b.Split(id, axes, schedule.TileBF16.Terms(), schedule.Peel)
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(id, slices.Concat(m.batchOf(id), []int{steps, terms, m.Dims[id][m.Row], axes - 1})...))
 	b.Do(b.S.Tensorize(id, terms, schedule.TileBF16))
 }

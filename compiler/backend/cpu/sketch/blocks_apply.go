@@ -9,12 +9,10 @@ import (
 )
 
 // Apply implements searchspace.Structure.
-func (x *blocksVariant) Apply(s *schedule.Schedule, p blocksParameters) error {
+func (x *blocksVariant) Apply(s *schedule.Schedule, p blocksParameters) (err error) {
+	defer sketch.Catch(&err)
 	u := x.unit
-	made, err := s.Blockwise(u.Acc, x.form)
-	if err != nil {
-		return err
-	}
+	made := sketch.Get(s.Blockwise(u.Acc, x.form))
 	n := &blocksNests{Builder: &sketch.Builder{S: s}, x: x, z: x.sizes(p), made: made}
 	for _, f := range u.Feeds {
 		n.alone(f)
@@ -31,7 +29,7 @@ func (x *blocksVariant) Apply(s *schedule.Schedule, p blocksParameters) error {
 	n.partial()
 	n.pack()
 	x.results.Apply(n.Builder, u.Out, 0)
-	return n.Err
+	return nil
 }
 
 // blocksNests builds the nests of all stages.
@@ -44,9 +42,7 @@ type blocksNests struct {
 
 // alone computes a map before all other stages.
 func (n *blocksNests) alone(id int) {
-	if n.Err == nil {
-		n.Do(sketch.Settle(n.S, NewElementwise(n.S, sketch.Unit{Out: id, Acc: -1}, n.x.target)))
-	}
+	n.Do(sketch.Settle(n.S, NewElementwise(n.S, sketch.Unit{Out: id, Acc: -1}, n.x.target)))
 }
 
 // output builds the nest of the map that ends the unit. It returns the loop over tiles.
@@ -75,9 +71,6 @@ func (n *blocksNests) output() int {
 	if rowTile >= 0 {
 		order = append(order, rowTile)
 	}
-	if n.Err != nil {
-		return 0
-	}
 	n.Do(n.S.Reorder(out, slices.Concat(order, tile, []int{lane})...))
 	n.Mark(n.S.Unroll, out, tile...)
 	n.Mark(n.S.Vectorize, out, lane)
@@ -93,9 +86,6 @@ func (n *blocksNests) output() int {
 // except for the lanes. It returns the last outer loop of the reduction.
 func (n *blocksNests) tile(id int, reduction, inside []int) int {
 	x := n.x
-	if n.Err != nil {
-		return 0
-	}
 	axes := len(n.S.Stages[id].Axes)
 	var outer, tile []int
 	for k := range axes - 1 {
@@ -107,9 +97,6 @@ func (n *blocksNests) tile(id int, reduction, inside []int) int {
 	}
 	vectors, lane := n.Split(id, axes-1, x.lanes, schedule.Peel)
 	tile = append(tile, vectors)
-	if n.Err != nil {
-		return 0
-	}
 	n.Do(n.S.Reorder(id, slices.Concat(outer, reduction, tile, inside, []int{lane})...))
 	n.Mark(n.S.Unroll, id, tile...)
 	n.Mark(n.S.Vectorize, id, lane)
@@ -122,9 +109,6 @@ func (n *blocksNests) tile(id int, reduction, inside []int) int {
 // partial builds the nest of the sums of a block.
 func (n *blocksNests) partial() {
 	x, id := n.x, n.made.Partial
-	if n.Err != nil {
-		return
-	}
 	first := len(n.S.Stages[id].Axes)
 	steps, unrolled := n.steps(id, first)
 	reduction := slices.Clone(steps)
@@ -136,7 +120,7 @@ func (n *blocksNests) partial() {
 		}
 		reduction, unrolled = append(reduction, first+k), append(unrolled, first+k)
 	}
-	if len(terms) > 0 && n.Err == nil {
+	if len(terms) > 0 {
 		n.Do(n.S.Dot(id, terms[0]))
 	}
 	n.tile(id, reduction, terms)
@@ -170,19 +154,16 @@ func (n *blocksNests) halves(at int) {
 // pack lays the constants out in the order of tiles.
 func (n *blocksNests) pack() {
 	x, width := n.x, n.z.vectors*n.x.lanes
-	if n.Err != nil {
-		return
-	}
 	columns := width
 	if x.form == schedule.BlockIntegers {
 		columns *= 4
 	}
 	n.Do(n.S.Pack(x.product.Constant, []schedule.PackDim{{Dim: 1, Factor: columns}, {Dim: 0}, {Dim: 1, Factor: columns, Inner: true}}))
-	if n.Err == nil && n.z.prefetch > 0 {
+	if n.z.prefetch > 0 {
 		n.Do(n.S.Prefetch(x.product.Constant, n.z.prefetch))
 	}
 	for _, p := range x.product.Parameters {
-		if p.ColumnDim < 0 || n.Err != nil {
+		if p.ColumnDim < 0 {
 			continue
 		}
 		dims := []schedule.PackDim{{Dim: p.ColumnDim, Factor: width}}
@@ -214,9 +195,6 @@ const parallelElements = 1 << 16
 
 // sums reduces the elements of each group, lanes first.
 func (n *blocksNests) sums(id int) {
-	if n.Err != nil {
-		return
-	}
 	g := n.S.Stages[id]
 	axes := sketch.Axes(len(g.Axes))
 	rows := &RowwiseNests{Lanes: n.x.lanes, Dims: map[int][]int{id: axes}}
@@ -232,9 +210,6 @@ func (n *blocksNests) sums(id int) {
 
 // vectorized computes a map in vectors along its last axis.
 func (n *blocksNests) vectorized(id int) {
-	if n.Err != nil {
-		return
-	}
 	g := n.S.Stages[id]
 	last := len(g.Axes) - 1
 	_, lane := n.Split(id, last, n.x.lanes, schedule.Peel)

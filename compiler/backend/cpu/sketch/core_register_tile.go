@@ -91,9 +91,6 @@ func InterleaveCycles(elements, group float64, sideBySide bool) float64 {
 
 // ApplyInterleaved schedules the stage of an interleaved copy, which all workers make before all other stages.
 func ApplyInterleaved(b *sketch.Builder, id int) {
-	if b.Err != nil {
-		return
-	}
 	axes := len(b.S.Stages[id].Axes)
 	b.Mark(b.S.Vectorize, id, axes-1)
 	b.Mark(b.S.Parallel, id, b.FuseAxes(id, axes-2))

@@ -50,7 +50,7 @@ func (x Streaming) Cost(t *target.Target, choice int64) float64 {
 
 // Apply makes the stores of a stage non-temporal if the choice is 1.
 func (x Streaming) Apply(b *sketch.Builder, out int, choice int64) {
-	if choice == 1 && b.Err == nil {
+	if choice == 1 {
 		b.Do(b.S.Stream(out))
 	}
 }

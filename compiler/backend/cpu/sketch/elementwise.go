@@ -90,7 +90,8 @@ func (f *flat) Cost(p elementwiseParameters) float64 {
 func (f *flat) Legal(elementwiseParameters) error { return nil }
 
 // Apply implements searchspace.Structure.
-func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
+func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) (err error) {
+	defer sketch.Catch(&err)
 	b, u, id := &sketch.Builder{S: s}, f.unit, f.unit.Out
 	if f.vec < 0 {
 		return nil
@@ -100,9 +101,6 @@ func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
 	blocks, inside := b.Split(id, vectors, max(1, p.span), peel)
 	loop, unrolled := b.Split(id, inside, max(1, p.unroll), peel)
 	outer := sketch.Axes(f.vec)
-	if b.Err != nil {
-		return b.Err
-	}
 	order := append([]int{}, outer...)
 	if rows := p.rows; len(outer) > 0 && rows > 1 {
 		fused := b.Fuse(id, outer)
@@ -113,21 +111,16 @@ func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
 		order = append(order, blocks)
 	}
 	order = append(order, loop, unrolled, lane)
-	if b.Err != nil {
-		return b.Err
-	}
 	b.Do(s.Reorder(id, order...))
 	b.Mark(s.Unroll, id, unrolled)
 	b.Mark(s.Vectorize, id, lane)
-	if b.Err == nil {
-		b.Mark(s.Parallel, id, b.Fuse(id, append(outer, blocks)))
-	}
+	b.Mark(s.Parallel, id, b.Fuse(id, append(outer, blocks)))
 	f.results.Apply(b, id, p.stream)
 	for _, o := range slices.Backward(u.Also) {
-		b.Do(s.ComputeAt(o, id, loop))
+		b.ComputeAt(o, id, loop)
 		vectors, lane := b.Split(o, f.vec, f.lanes, peel)
 		b.Mark(s.Unroll, o, vectors)
 		b.Mark(s.Vectorize, o, lane)
 	}
-	return b.Err
+	return nil
 }

@@ -8,20 +8,15 @@ import (
 )
 
 // Apply implements searchspace.Structure.
-func (x *folds) Apply(s *schedule.Schedule, p foldsParameters) error {
+func (x *folds) Apply(s *schedule.Schedule, p foldsParameters) (err error) {
+	defer sketch.Catch(&err)
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
 	if z.feed == sketch.Inline {
 		for _, f := range u.Feeds {
 			b.Do(s.Inline(f))
 		}
 	}
-	if b.Err != nil {
-		return b.Err
-	}
-	partial, err := s.RFactor(u.Acc, x.terms, z.factor, schedule.Lanes)
-	if err != nil {
-		return err
-	}
+	partial := sketch.Get(s.RFactor(u.Acc, x.terms, z.factor, schedule.Lanes))
 	block, tile := x.outerNest(b, z)
 	b.ComputeAt(u.Acc, u.Out, tile)
 	b.ComputeAt(partial, u.Out, tile)
@@ -31,7 +26,7 @@ func (x *folds) Apply(s *schedule.Schedule, p foldsParameters) error {
 	for _, f := range u.Feeds {
 		x.feed(b, f, z, block, tile)
 	}
-	return b.Err
+	return nil
 }
 
 // outerNest builds the nest of the map that ends the unit. It returns the loops over blocks and over tiles.
@@ -53,9 +48,6 @@ func (x *folds) outerNest(b *sketch.Builder, z foldsParameters) (block, tile int
 		}
 	}
 	outer, inner = append(outer, blocks...), append(inner, tiles)
-	if b.Err != nil {
-		return 0, 0
-	}
 	b.Do(b.S.Reorder(out, append(slices.Concat(outer, inner), column, lane)...))
 	b.Mark(b.S.Unroll, out, column)
 	b.Mark(b.S.Vectorize, out, lane)
@@ -73,9 +65,6 @@ func (x *folds) sumNest(b *sketch.Builder, z foldsParameters) {
 		var column int
 		columns, column = b.Split(acc, x.col, side, schedule.Peel)
 		vector = b.Fuse(acc, []int{column, x.out})
-	}
-	if b.Err != nil {
-		return
 	}
 	b.Do(b.S.Reorder(acc, append(x.around(), columns, terms, vector)...))
 	b.Mark(b.S.Unroll, acc, columns, terms)
@@ -116,9 +105,6 @@ func (x *folds) partialNest(b *sketch.Builder, partial int, z foldsParameters) {
 		extents[k], extents[k+1] = extents[k+1], extents[k]
 	}
 	reduction, unrolled := b.UnrollInnermost(partial, reduction, extents, z.unroll)
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(partial, append(slices.Concat(x.around(), reduction), x.col, vectors, lane)...))
 	b.Mark(b.S.Unroll, partial, reduction[len(reduction)-unrolled:]...)
 	b.Mark(b.S.Unroll, partial, x.col, vectors)
@@ -139,14 +125,12 @@ func (x *folds) pack(b *sketch.Builder, z foldsParameters) {
 		}
 	}
 	dims = append(dims, schedule.PackDim{Dim: w.out, Factor: z.outputs, Inner: true}, schedule.PackDim{Dim: w.terms, Factor: z.factor, Inner: true})
-	if b.Err == nil {
-		b.Do(b.S.Pack(w.constant, dims))
-	}
+	b.Do(b.S.Pack(w.constant, dims))
 }
 
 // feed computes a stage that the reduction reads: on its own, in the block, or in the tile.
 func (x *folds) feed(b *sketch.Builder, id int, z foldsParameters, block, tile int) {
-	if b.Err != nil || z.feed == sketch.Inline {
+	if z.feed == sketch.Inline {
 		return
 	}
 	rank := len(b.S.Stages[id].Axes)

@@ -82,9 +82,6 @@ func (n *RowwiseNests) Map(b *sketch.Builder, g *schedule.Stage, p RowwiseParame
 	last := own[len(own)-1]
 	vectors, lane := b.Split(g.ID, last, n.Lanes, schedule.Peel)
 	loop, unrolled := b.Split(g.ID, vectors, max(1, p.Unroll), schedule.Peel)
-	if b.Err != nil {
-		return
-	}
 	order := slices.Concat(n.Dims[g.ID], own[:len(own)-1], []int{loop, unrolled, lane})
 	b.Do(b.S.Reorder(g.ID, order...))
 	b.Mark(b.S.Unroll, g.ID, unrolled)
@@ -99,16 +96,10 @@ func (n *RowwiseNests) Reduce(b *sketch.Builder, g *schedule.Stage, k int, p Row
 	}
 	acc := min(max(1, p.Partials), extent/n.Lanes)
 	partial := n.factor(b, g, k, acc*n.Lanes)
-	if b.Err != nil {
-		return nil
-	}
 	list := []int{partial.ID}
 	n.partialNest(b, partial, k, extent/(acc*n.Lanes))
 	if acc > 1 {
 		vector := n.factor(b, g, 0, n.Lanes)
-		if b.Err != nil {
-			return nil
-		}
 		axes := len(vector.Axes)
 		b.Do(b.S.Reorder(vector.ID, axes, axes-1))
 		b.Mark(b.S.Unroll, vector.ID, axes)
@@ -120,15 +111,7 @@ func (n *RowwiseNests) Reduce(b *sketch.Builder, g *schedule.Stage, k int, p Row
 }
 
 func (n *RowwiseNests) factor(b *sketch.Builder, g *schedule.Stage, k int, factor int64) *schedule.Stage {
-	if b.Err != nil {
-		return nil
-	}
-	id, err := b.S.RFactor(g.ID, k, factor, schedule.Lanes)
-	b.Do(err)
-	if err != nil {
-		return nil
-	}
-	return b.S.Stages[id]
+	return b.S.Stages[sketch.Get(b.S.RFactor(g.ID, k, factor, schedule.Lanes))]
 }
 
 // partialNest builds the nest of partial results, reduction k innermost. A partial last iteration is peeled.
@@ -150,9 +133,6 @@ func (n *RowwiseNests) partialNest(b *sketch.Builder, p *schedule.Stage, k int, 
 		}
 	}
 	order = slices.Concat(order, steps, []int{unit, lane})
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(p.ID, order...))
 	b.Mark(b.S.Unroll, p.ID, unit)
 	b.Mark(b.S.Vectorize, p.ID, lane)

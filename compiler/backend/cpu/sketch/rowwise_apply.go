@@ -55,30 +55,31 @@ func (r *rows) pieces() int64 {
 func (r *rows) Legal(RowwiseParameters) error { return nil }
 
 // Apply implements searchspace.Structure.
-func (r *rows) Apply(s *schedule.Schedule, p RowwiseParameters) error {
+func (r *rows) Apply(s *schedule.Schedule, p RowwiseParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	switch {
 	case r.Across:
 		r.applyAcross(b, p)
 	case r.pieces() > 1:
-		return r.applyPieces(b, p)
+		r.applyPieces(b, p)
 	default:
 		r.applyAlong(b, p)
 	}
-	return b.Err
+	return nil
 }
 
 // applyAlong computes row by row, with vectors along the row.
 func (r *rows) applyAlong(b *sketch.Builder, p RowwiseParameters) {
 	partials := r.along(b, r.Out, p)
 	at := noRows
-	if len(r.Shared) > 0 && b.Err == nil {
+	if len(r.Shared) > 0 {
 		b.MoveFirst(r.Out, r.Shared...)
 		at = b.Fuse(r.Out, r.Shared)
 		b.Mark(b.S.Parallel, r.Out, at)
 	}
 	r.computeAt(b, partials, at)
-	for k := len(r.Stages) - 1; k >= 0 && b.Err == nil; k-- {
+	for k := len(r.Stages) - 1; k >= 0; k-- {
 		id := r.Stages[k]
 		r.computeAt(b, append([]int{id}, r.along(b, id, p)...), at)
 	}
@@ -101,8 +102,8 @@ const noRows = -1
 // computeAt computes stages, consumers first, in the row of the last stage.
 func (r *rows) computeAt(b *sketch.Builder, stages []int, at int) {
 	for _, id := range stages {
-		if b.Err == nil && at != noRows {
-			b.Do(b.S.ComputeAt(id, r.Out, at))
+		if at != noRows {
+			b.ComputeAt(id, r.Out, at)
 		}
 	}
 }
@@ -124,9 +125,6 @@ func (r *rows) applyAcross(b *sketch.Builder, p RowwiseParameters) {
 	blocks, inside := b.Split(out.ID, last, max(1, p.Partials)*r.Lanes, schedule.Peel)
 	unit, lane := b.Split(out.ID, inside, r.Lanes, schedule.Peel)
 	outer := append(slices.Clone(dims[:len(dims)-1]), blocks)
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(out.ID, slices.Concat(outer, r.others(out), reductions(out), []int{unit, lane})...))
 	at := b.Fuse(out.ID, outer)
 	b.Mark(b.S.Parallel, out.ID, at)
@@ -144,27 +142,21 @@ func (r *rows) acrossNest(b *sketch.Builder, g *schedule.Stage) {
 	dims := r.Rows.Dims[g.ID]
 	last := dims[len(dims)-1]
 	unit, lane := b.Split(g.ID, last, r.Lanes, schedule.Peel)
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(g.ID, slices.Concat(dims[:len(dims)-1], r.others(g), reductions(g), []int{unit, lane})...))
 	b.Mark(b.S.Unroll, g.ID, unit)
 	b.Mark(b.S.Vectorize, g.ID, lane)
 }
 
 // applyPieces makes every stage a parallel nest of its own. Reductions keep a partial result for each piece of a row.
-func (r *rows) applyPieces(b *sketch.Builder, p RowwiseParameters) error {
+func (r *rows) applyPieces(b *sketch.Builder, p RowwiseParameters) {
 	for _, id := range append(slices.Clone(r.Stages), r.Out) {
 		g := b.S.Stages[id]
 		if g.Combiner != expr.None {
 			r.pieced(b, g, p)
 			continue
 		}
-		if b.Err == nil {
-			b.Do(sketch.Settle(b.S, NewElementwise(b.S, sketch.Unit{Out: id, Acc: -1}, r.target)))
-		}
+		b.Do(sketch.Settle(b.S, NewElementwise(b.S, sketch.Unit{Out: id, Acc: -1}, r.target)))
 	}
-	return b.Err
 }
 
 // pieced divides a reduction among workers. Pieces are equal, so that none ends within a vector.
@@ -172,21 +164,14 @@ func (r *rows) pieced(b *sketch.Builder, g *schedule.Stage, chosen RowwiseParame
 	k := r.Contiguous[g.ID]
 	extent := g.Reduce[k].Extent
 	pieces := sketch.DivisorAtMost(extent, 4*r.pieces())
-	if pieces == 1 || b.Err != nil {
+	if pieces == 1 {
 		return
 	}
-	id, err := b.S.RFactor(g.ID, k, extent/pieces, schedule.Pieces)
-	b.Do(err)
-	if err != nil {
-		return
-	}
-	p := b.S.Stages[id]
+	p := b.S.Stages[sketch.Get(b.S.RFactor(g.ID, k, extent/pieces, schedule.Pieces))]
 	partials := r.Reduce(b, p, k, chosen)
 	at := b.FuseAxes(p.ID, len(p.Axes))
 	b.Mark(b.S.Parallel, p.ID, at)
 	for _, x := range partials {
-		if b.Err == nil {
-			b.Do(b.S.ComputeAt(x, p.ID, at))
-		}
+		b.ComputeAt(x, p.ID, at)
 	}
 }

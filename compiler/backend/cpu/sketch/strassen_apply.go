@@ -20,23 +20,15 @@ type strassenNests struct {
 }
 
 // Apply implements searchspace.Structure.
-func (x *strassenVariant) Apply(s *schedule.Schedule, p strassenParameters) error {
+func (x *strassenVariant) Apply(s *schedule.Schedule, p strassenParameters) (err error) {
+	defer sketch.Catch(&err)
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
-	ids, err := s.Strassen(u.Acc, x.lanes, z.sums)
-	if err != nil {
-		return err
-	}
+	ids := sketch.Get(s.Strassen(u.Acc, x.lanes, z.sums))
 	for _, f := range u.Feeds {
 		b.Do(s.Inline(f))
 	}
 	b.Do(s.Inline(u.Acc))
-	if b.Err != nil {
-		return b.Err
-	}
-	acc, err := s.CacheWrite(ids.Product)
-	if err != nil {
-		return err
-	}
+	acc := sketch.Get(s.CacheWrite(ids.Product))
 	n := &strassenNests{Builder: b, x: x.strassen, z: z, ids: ids, out: u.Out}
 	n.output()
 	for _, o := range slices.Backward(u.Also) {
@@ -46,7 +38,7 @@ func (x *strassenVariant) Apply(s *schedule.Schedule, p strassenParameters) erro
 	n.product(acc)
 	n.accumulate(acc)
 	n.right()
-	return b.Err
+	return nil
 }
 
 // output builds the nest of the map that ends the unit.
@@ -66,9 +58,6 @@ func (n *strassenNests) output() {
 	strips, inStrip := n.Split(n.out, x.col, 2*n.z.vectors*x.lanes, peel)
 	pairs, pair := n.Split(n.out, inStrip, 2*x.lanes, peel)
 	side, lane := n.Split(n.out, pair, x.lanes, peel)
-	if n.Err != nil {
-		return
-	}
 	n.Do(n.S.Reorder(n.out, blocks, strips, tiles, rows, pairs, parity, side, lane))
 	n.Mark(n.S.Unroll, n.out, parity, side)
 	n.Mark(n.S.Vectorize, n.out, lane)
@@ -79,13 +68,10 @@ func (n *strassenNests) output() {
 // also computes an intermediate output, four tiles of it at a time.
 func (n *strassenNests) also(id int) {
 	unit, lane := n.Split(id, n.x.col, n.x.lanes, schedule.Peel)
-	if n.Err != nil {
-		return
-	}
 	n.Do(n.S.Reorder(id, n.x.row, unit, lane))
 	n.Mark(n.S.Unroll, id, n.x.row, unit)
 	n.Mark(n.S.Vectorize, id, lane)
-	n.Do(n.S.ComputeAt(id, n.out, n.pair))
+	n.ComputeAt(id, n.out, n.pair)
 }
 
 // left computes the sums of the left operand.
@@ -97,9 +83,6 @@ func (n *strassenNests) left() {
 // seven computes all seven sums of each vector of an operand.
 func (n *strassenNests) seven(id int) {
 	vectors, lane := n.Split(id, 2, n.x.lanes, schedule.Peel)
-	if n.Err != nil {
-		return
-	}
 	n.Do(n.S.Reorder(id, 1, vectors, 0, lane))
 	n.Mark(n.S.Unroll, id, 0)
 	n.Mark(n.S.Vectorize, id, lane)
@@ -108,9 +91,6 @@ func (n *strassenNests) seven(id int) {
 // right lays out the data of the right operand that tiles read: its precomputed sums, or the operand itself.
 func (n *strassenNests) right() {
 	constant, width := n.x.p.Constant, n.z.vectors*n.x.lanes
-	if n.Err != nil {
-		return
-	}
 	layout := []schedule.PackDim{{Dim: 2, Factor: width}, {Dim: 0}, {Dim: 1}, {Dim: 2, Factor: width, Inner: true}}
 	if n.z.sums == schedule.Computed {
 		n.sums()
@@ -122,7 +102,7 @@ func (n *strassenNests) right() {
 		}
 	}
 	n.Do(n.S.Pack(constant, layout))
-	if n.Err == nil && n.z.pf > 0 {
+	if n.z.pf > 0 {
 		n.Do(n.S.Prefetch(constant, n.z.pf))
 	}
 }
@@ -131,11 +111,8 @@ func (n *strassenNests) right() {
 func (n *strassenNests) sums() {
 	id := n.ids.Right
 	n.seven(id)
-	if n.Err != nil {
-		return
-	}
-	n.Do(n.S.ComputeAt(id, n.out, n.chunk))
-	if n.Err == nil && n.z.pf > 0 {
+	n.ComputeAt(id, n.out, n.chunk)
+	if n.z.pf > 0 {
 		n.Do(n.S.Fetch(id, n.z.pf))
 	}
 }
@@ -144,22 +121,16 @@ func (n *strassenNests) sums() {
 func (n *strassenNests) product(acc int) {
 	id := n.ids.Product
 	unit, lane := n.Split(id, 2, n.x.lanes, schedule.Peel)
-	if n.Err != nil {
-		return
-	}
 	n.Do(n.S.Reorder(id, 0, 1, unit, lane))
 	n.Mark(n.S.Unroll, id, 1, unit)
 	n.Mark(n.S.Vectorize, id, lane)
-	n.Do(n.S.ComputeAt(id, n.out, n.tile))
-	n.Do(n.S.ComputeAt(acc, id, 0))
+	n.ComputeAt(id, n.out, n.tile)
+	n.ComputeAt(acc, id, 0)
 }
 
 func (n *strassenNests) accumulate(id int) {
 	unit, lane := n.Split(id, 2, n.x.lanes, schedule.Peel)
 	reduction, unrolled := n.UnrollInnermost(id, []int{3}, []int64{n.x.k}, n.z.ku)
-	if n.Err != nil {
-		return
-	}
 	order := append([]int{0}, reduction...)
 	n.Do(n.S.Reorder(id, append(order, 1, unit, lane)...))
 	n.Mark(n.S.Unroll, id, reduction[len(reduction)-unrolled:]...)

@@ -17,7 +17,8 @@ type loops struct {
 }
 
 // Apply implements searchspace.Structure.
-func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) error {
+func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) (err error) {
+	defer sketch.Catch(&err)
 	x = x.chosen(p)
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
 	b.Do(x.flatten(s, u.Acc))
@@ -28,18 +29,15 @@ func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) error {
 		}
 	}
 	if len(x.extents) == 0 { // a single sum has no tile to be computed in
-		return b.Err
+		return nil
 	}
 	l := x.outerNest(b, u.Out, z, p)
-	if b.Err != nil {
-		return b.Err
-	}
 	at := l.block[len(l.block)-1]
 	for _, o := range slices.Backward(u.Also) {
-		b.Do(s.ComputeAt(o, u.Out, at))
+		b.ComputeAt(o, u.Out, at)
 		x.storeTile(b, o, z)
 	}
-	b.Do(s.ComputeAt(u.Acc, u.Out, at))
+	b.ComputeAt(u.Acc, u.Out, at)
 	x.reductionNest(b, u.Acc, z)
 	if z.pack {
 		x.applyPanels(b, u, l)
@@ -49,7 +47,7 @@ func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) error {
 		x.applyFeed(b, u, l, f, p.Feed)
 	}
 	x.results.Apply(b, u.Out, p.Stream)
-	return b.Err
+	return nil
 }
 
 func (x *Tile) outerNest(b *sketch.Builder, out int, z tileSizes, p TileParameters) loops {
@@ -99,16 +97,13 @@ func (x *Tile) outerNest(b *sketch.Builder, out int, z tileSizes, p TileParamete
 	if lane >= 0 {
 		order = append(order, lane)
 	}
-	if b.Err != nil {
-		return loops{}
-	}
 	b.Do(b.S.Reorder(out, order...))
 	b.Mark(b.S.Unroll, out, z.unrolled(tileLoops)...)
 	if lane >= 0 {
 		b.Mark(b.S.Vectorize, out, lane)
 	}
 	l := loops{block: rest, vectors: vecTile}
-	if len(outer) > 0 && b.Err == nil {
+	if len(outer) > 0 {
 		l.parallel = b.Fuse(out, outer)
 		b.Mark(b.S.Parallel, out, l.parallel)
 	}
@@ -180,9 +175,7 @@ func (x *Tile) reductionNest(b *sketch.Builder, acc int, z tileSizes) {
 		last := slices.Index(x.order, len(x.order)-1)
 		steps, terms := b.Split(acc, reduction[last], x.dot.terms, schedule.Peel)
 		reduction[last], innermost = steps, append(innermost, terms)
-		if b.Err == nil {
-			b.Do(b.S.Dot(acc, terms))
-		}
+		b.Do(b.S.Dot(acc, terms))
 	}
 	if last := len(reduction) - 1; z.kb > 0 {
 		block, inside := b.Split(acc, reduction[last], z.kb, schedule.Peel)
@@ -195,9 +188,6 @@ func (x *Tile) reductionNest(b *sketch.Builder, acc int, z tileSizes) {
 		innermost = append(innermost, lane)
 	}
 	order := slices.Concat(outer, reduction, tileLoops, innermost)
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(acc, order...))
 	b.Mark(b.S.Unroll, acc, reduction[len(reduction)-unrolled:]...)
 	b.Mark(b.S.Unroll, acc, tileLoops...)
@@ -237,10 +227,8 @@ func (x *Tile) applyPacks(b *sketch.Builder, z tileSizes, ahead int64) {
 		if x.dot != nil {
 			dims = append(dims, schedule.PackDim{Dim: p.last, Factor: x.dot.terms, Inner: true})
 		}
-		if b.Err == nil {
-			b.Do(b.S.Pack(p.constant, dims))
-		}
-		if b.Err == nil && ahead > 0 {
+		b.Do(b.S.Pack(p.constant, dims))
+		if ahead > 0 {
 			b.Do(b.S.Prefetch(p.constant, ahead))
 		}
 	}
@@ -248,7 +236,7 @@ func (x *Tile) applyPacks(b *sketch.Builder, z tileSizes, ahead int64) {
 
 // applyFeed computes a stage that the reduction reads: on its own, in the block, or in the tile.
 func (x *Tile) applyFeed(b *sketch.Builder, u sketch.Unit, l loops, id int, where int64) {
-	if b.Err != nil || where == sketch.Inline {
+	if where == sketch.Inline {
 		return
 	}
 	g := b.S.Stages[id]
@@ -268,8 +256,8 @@ func (x *Tile) applyFeed(b *sketch.Builder, u sketch.Unit, l loops, id int, wher
 			b.Mark(b.S.Parallel, id, b.FuseAxes(id, rank-1))
 		}
 	case sketch.InBlock:
-		b.Do(b.S.ComputeAt(id, u.Out, l.parallel))
+		b.ComputeAt(id, u.Out, l.parallel)
 	case sketch.InTile:
-		b.Do(b.S.ComputeAt(id, u.Out, l.block[len(l.block)-1]))
+		b.ComputeAt(id, u.Out, l.block[len(l.block)-1])
 	}
 }

@@ -201,33 +201,24 @@ func isCastLoad(e expr.Expr, added array.DType) bool {
 // applyWidening makes the reduction read its operands in the instruction's types, and returns the stages that then
 // feed it. The previous feed is computed in the copy.
 func (x *Tile) applyWidening(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
-	if x.dot == nil {
-		return x.applyNarrow(b, u, p)
-	}
 	switch {
-	case b.Err != nil:
-		return u.Feeds
+	case x.dot == nil:
+		return x.applyNarrow(b, u, p)
 	case x.dot.adjoined:
 		return x.applyAdjoining(b, u)
 	case x.dot.window != nil:
 		return x.applyWindow(b, u)
-	}
-	if x.dot.wide == array.Invalid {
+	case x.dot.wide == array.Invalid:
 		return u.Feeds
 	}
-	_, err := b.S.Widen(u.Acc, x.dot.weights, x.dot.wide)
-	b.Do(err)
-	if b.Err != nil {
-		return nil
-	}
+	sketch.Get(b.S.Widen(u.Acc, x.dot.weights, x.dot.wide))
 	return x.copied(b, u, x.dot.data, x.dot.wide)
 }
 
 // copied makes the reduction read an operand through a copy of a wider type, which computes the previous feed. The
 // copy is the new feed.
 func (x *Tile) copied(b *sketch.Builder, u sketch.Unit, load int, to array.DType) []int {
-	wide, err := b.S.Widen(u.Acc, load, to)
-	b.Do(err)
+	wide := sketch.Get(b.S.Widen(u.Acc, load, to))
 	for _, f := range u.Feeds {
 		b.Do(b.S.Inline(f))
 	}
@@ -236,10 +227,9 @@ func (x *Tile) copied(b *sketch.Builder, u sketch.Unit, load int, to array.DType
 
 // applyAdjoining fuses the reduction's last axes, and computes the previous feed in the copy.
 func (x *Tile) applyAdjoining(b *sketch.Builder, u sketch.Unit) []int {
-	id, err := b.S.Adjoin(u.Acc, x.dot.terms, x.dot.wide)
-	b.Do(err)
+	id := sketch.Get(b.S.Adjoin(u.Acc, x.dot.terms, x.dot.wide))
 	for _, f := range u.Feeds {
-		b.Mark(func(stage, _ int) error { return b.S.Inline(stage) }, f, 0)
+		b.Do(b.S.Inline(f))
 	}
 	return []int{id}
 }

@@ -94,9 +94,7 @@ func (x *Tile) fuseJoint(b *sketch.Builder, out int, outer []int) int {
 	if x.vec >= 0 {
 		order = append(order, x.vec)
 	}
-	if b.Err == nil {
-		b.Do(b.S.Reorder(out, order...))
-	}
+	b.Do(b.S.Reorder(out, order...))
 	return b.Fuse(out, x.joint)
 }
 

@@ -225,22 +225,19 @@ func (x *Tile) matrixCycles(tv float64, z tileSizes) float64 {
 func (x *Tile) applyCopy(b *sketch.Builder, u sketch.Unit) (feeds []int) {
 	feeds = u.Feeds
 	through := -1
-	if x.matrices.extended && b.Err == nil {
-		copies, err := b.S.Extend(u.Acc, x.matrices.format.Terms())
-		b.Do(err)
+	if x.matrices.extended {
+		copies := sketch.Get(b.S.Extend(u.Acc, x.matrices.format.Terms()))
 		for _, f := range u.Feeds {
-			b.Mark(func(stage, _ int) error { return b.S.Inline(stage) }, f, 0)
+			b.Do(b.S.Inline(f))
 		}
 		feeds, through = []int{copies[x.dot.data]}, copies[x.dot.weights]
 	}
 	if x.matrices.turned != nil {
 		x.applyTurning(b, u, through)
 	}
-	if x.matrices.copied && b.Err == nil {
+	if x.matrices.copied {
 		axes := len(expr.Loads(b.S.Stages[u.Acc].Body)[x.dot.data].Tensor.Shape)
-		id, err := b.S.CacheRead(u.Acc, x.dot.data, sketch.Axes(axes))
-		b.Do(err)
-		feeds = []int{id}
+		feeds = []int{sketch.Get(b.S.CacheRead(u.Acc, x.dot.data, sketch.Axes(axes)))}
 	}
 	return feeds
 }
@@ -248,12 +245,9 @@ func (x *Tile) applyCopy(b *sketch.Builder, u sketch.Unit) (feeds []int) {
 // applyTurning interleaves an operand before the tiles are computed, for all channels, with the zeros that the copy
 // through appends to its terms; -1 for no copy.
 func (x *Tile) applyTurning(b *sketch.Builder, u sketch.Unit, through int) {
-	if b.Err != nil {
-		return
-	}
 	t := x.matrices.turned
-	id, err := b.S.Interleave(u.Acc, x.dot.weights, t.terms, t.channels, x.matrices.format.Packed())
-	if b.Do(err); b.Err == nil && through >= 0 {
+	id := sketch.Get(b.S.Interleave(u.Acc, x.dot.weights, t.terms, t.channels, x.matrices.format.Packed()))
+	if through >= 0 {
 		b.Do(b.S.Inline(through))
 	}
 	ApplyInterleaved(b, id)
@@ -287,9 +281,6 @@ func (x *Tile) matrixNest(b *sketch.Builder, acc int) {
 	last := len(reduction) - 1
 	steps, terms := b.Split(acc, reduction[last], x.matrices.format.Terms(), schedule.Peel)
 	reduction[last] = steps
-	if b.Err != nil {
-		return
-	}
 	b.Do(b.S.Reorder(acc, slices.Concat(outer, reduction, []int{terms}, inside)...))
 	b.Do(b.S.Tensorize(acc, terms, x.matrices.format))
 }

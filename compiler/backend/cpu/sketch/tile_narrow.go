@@ -89,11 +89,10 @@ func (x *Tile) casts(tv, positions float64, z tileSizes) (busy, operations float
 // applyNarrow casts the operands that the point casts in advance, and returns the stages that then feed the reduction.
 func (x *Tile) applyNarrow(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
 	n := x.narrow
-	if n.once && b.Err == nil {
-		_, err := b.S.Widen(u.Acc, n.weights, array.Float32)
-		b.Do(err)
+	if n.once {
+		sketch.Get(b.S.Widen(u.Acc, n.weights, array.Float32))
 	}
-	if n.data < 0 || p.Feed == sketch.Inline || b.Err != nil {
+	if n.data < 0 || p.Feed == sketch.Inline {
 		return u.Feeds
 	}
 	return x.copied(b, u, n.data, array.Float32)

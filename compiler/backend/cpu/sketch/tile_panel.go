@@ -63,25 +63,19 @@ func (p *panel) neighbours() int {
 // applyPanels copies the panels at the loop over the block's vectors of tiles.
 func (x *Tile) applyPanels(b *sketch.Builder, u sketch.Unit, l loops) {
 	for _, p := range x.panels {
-		if b.Err != nil {
-			return
-		}
 		var tensors []*expr.Tensor
 		for _, load := range expr.Loads(b.S.Stages[u.Acc].Body) {
 			if !slices.Contains(tensors, load.Tensor) {
 				tensors = append(tensors, load.Tensor)
 			}
 		}
-		id, err := b.S.CacheRead(u.Acc, slices.Index(tensors, p.tensor), p.order)
-		b.Do(err)
+		id := sketch.Get(b.S.CacheRead(u.Acc, slices.Index(tensors, p.tensor), p.order))
 		vectors, lane := b.Split(id, len(p.order)-1, x.lanes, schedule.Peel)
 		if p.strided && p.rows >= 0 {
 			x.square(b, id, p, vectors, lane)
 		}
 		b.Mark(b.S.Vectorize, id, lane)
-		if b.Err == nil {
-			b.Do(b.S.ComputeAt(id, u.Out, l.vectors))
-		}
+		b.ComputeAt(id, u.Out, l.vectors)
 	}
 }
 
@@ -95,9 +89,7 @@ func (x *Tile) square(b *sketch.Builder, id int, p panel, vectors, lane int) {
 			order = append(order, k)
 		}
 	}
-	if b.Err == nil {
-		b.Do(b.S.Reorder(id, append(order, squares, vectors, row, lane)...))
-	}
+	b.Do(b.S.Reorder(id, append(order, squares, vectors, row, lane)...))
 	b.Mark(b.S.Unroll, id, row)
 }
 

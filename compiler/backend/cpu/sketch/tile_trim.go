@@ -61,7 +61,7 @@ func (x *Tile) rolled(z tileSizes) []int {
 // trim makes the loops of a reduction omit padding.
 func (x *Tile) trim(b *sketch.Builder, acc int, z tileSizes) {
 	for _, axis := range x.rolled(z) {
-		if b.Err != nil || x.trimmed(axis, z) == 1 {
+		if x.trimmed(axis, z) == 1 {
 			continue
 		}
 		if g := b.S.Stages[acc]; len(b.S.Windows(g, g.Reduce[axis])) > 0 { // unless it was inlined or copied

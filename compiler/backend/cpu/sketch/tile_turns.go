@@ -107,10 +107,9 @@ func (x *Tile) applyWindow(b *sketch.Builder, u sketch.Unit) []int {
 	if !x.dot.window.extended {
 		return u.Feeds
 	}
-	copies, err := b.S.Extend(u.Acc, x.dot.terms)
-	b.Do(err)
+	copies := sketch.Get(b.S.Extend(u.Acc, x.dot.terms))
 	for _, f := range u.Feeds {
-		b.Mark(func(stage, _ int) error { return b.S.Inline(stage) }, f, 0)
+		b.Do(b.S.Inline(f))
 	}
 	return []int{max(copies[0], copies[1])}
 }

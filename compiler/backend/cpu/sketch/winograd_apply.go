@@ -19,35 +19,27 @@ type winogradNests struct {
 }
 
 // Apply implements searchspace.Structure.
-func (x *tile) Apply(s *schedule.Schedule, p winogradParameters) error {
+func (x *tile) Apply(s *schedule.Schedule, p winogradParameters) (err error) {
+	defer sketch.Catch(&err)
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
 	o := schedule.WinogradOptions{Dense: x.dense(z)}
 	if x.pairs {
 		o.Factors = array.BFloat16
 	}
-	ids, err := s.WinogradWith(u.Acc, x.my, x.mx, o)
-	if err != nil {
-		return err
-	}
+	ids := sketch.Get(s.WinogradWith(u.Acc, x.my, x.mx, o))
 	for _, f := range u.Feeds {
 		b.Do(s.Inline(f))
 	}
 	b.Do(s.Inline(u.Acc))
-	if b.Err != nil {
-		return b.Err
-	}
 	n := &winogradNests{Builder: b, x: x, z: z, ids: ids, out: u.Out}
-	tile, err := s.CacheWrite(ids.Product)
-	if err != nil {
-		return err
-	}
+	tile := sketch.Get(s.CacheWrite(ids.Product))
 	n.alignStorage()
 	n.output(x.my, x.mx)
 	n.product(tile)
 	n.data()
 	n.image(p.image)
 	n.weights(p.prefetch)
-	return b.Err
+	return nil
 }
 
 // terms returns how many terms of the product are multiplied at once.
@@ -93,18 +85,13 @@ func (n *winogradNests) output(my, mx int64) {
 		columnBlocks, columns = n.Split(n.out, columns, n.z.columns, peel)
 		outer, rest = append(outer, rowBlocks, columnBlocks), []int{rows, columns}
 	}
-	if n.Err != nil {
-		return
-	}
 	n.Do(n.S.Reorder(n.out, slices.Concat(outer, rest, []int{vectors, row, column, lane})...))
 	n.Mark(n.S.Unroll, n.out, row, column)
 	n.Mark(n.S.Vectorize, n.out, lane)
 	n.block = n.Fuse(n.out, outer)
 	n.Mark(n.S.Parallel, n.out, n.block)
-	if n.Err == nil {
-		n.Do(n.S.ComputeAt(n.ids.Result, n.out, vectors))
-		n.Do(n.S.ComputeAt(n.ids.Rows, n.out, vectors))
-	}
+	n.ComputeAt(n.ids.Result, n.out, vectors)
+	n.ComputeAt(n.ids.Rows, n.out, vectors)
 	n.transform(n.ids.Result, 1, 2)
 	n.Mark(n.S.Unroll, n.ids.Result, 1)
 	n.transform(n.ids.Rows, 2, 1)
@@ -117,9 +104,6 @@ func (n *winogradNests) output(my, mx int64) {
 // take longer to compile than the rest of a kernel.
 func (n *winogradNests) transform(id, first, second int) (vectors int) {
 	vectors, lane := n.Split(id, 3, n.x.lanes, schedule.Peel)
-	if n.Err != nil {
-		return 0
-	}
 	n.Do(n.S.Reorder(id, 0, vectors, first, second, lane))
 	n.Mark(n.S.Unroll, id, second)
 	n.Mark(n.S.Vectorize, id, lane)
@@ -128,20 +112,15 @@ func (n *winogradNests) transform(id, first, second int) (vectors int) {
 
 // attach computes a stage in the block or, without blocks, on its own.
 func (n *winogradNests) attach(id int, parallel func()) {
-	switch {
-	case n.Err != nil:
-	case n.z.blocked():
-		n.Do(n.S.ComputeAt(id, n.out, n.block))
-	default:
+	if n.z.blocked() {
+		n.ComputeAt(id, n.out, n.block)
+	} else {
 		parallel()
 	}
 }
 
 // image computes the padded activation where the knob selects.
 func (n *winogradNests) image(where int64) {
-	if n.Err != nil {
-		return
-	}
 	id := n.ids.Image
 	if where == sketch.Inline {
 		n.Do(n.S.Inline(id))
@@ -151,7 +130,7 @@ func (n *winogradNests) image(where int64) {
 	_, lane := n.Split(id, rank-1, n.x.lanes, schedule.Peel)
 	n.Mark(n.S.Vectorize, id, lane)
 	if where == sketch.InBlock && n.z.blocked() {
-		n.Do(n.S.ComputeAt(id, n.out, n.block))
+		n.ComputeAt(id, n.out, n.block)
 		return
 	}
 	n.Mark(n.S.Parallel, id, n.FuseAxes(id, rank-2))
@@ -161,9 +140,7 @@ func (n *winogradNests) image(where int64) {
 func (n *winogradNests) data() {
 	id := n.ids.Data
 	vectors := n.transform(id, 1, 2)
-	if n.Err == nil {
-		n.Do(n.S.ComputeAt(n.ids.Columns, id, vectors))
-	}
+	n.ComputeAt(n.ids.Columns, id, vectors)
 	n.transform(n.ids.Columns, 2, 1)
 	n.attach(id, func() { n.Mark(n.S.Parallel, id, 0) })
 }
@@ -176,16 +153,11 @@ func (n *winogradNests) product(tile int) {
 	vectors, inside := n.Split(id, 3, z.vectors*lanes, peel)
 	unit, lane := n.Split(id, inside, lanes, peel)
 	blocks, vectors := n.Split(id, vectors, z.vecTiles, peel)
-	if n.Err != nil {
-		return
-	}
 	n.Do(n.S.Reorder(id, slices.Concat([]int{1, 2, blocks, vectors, tiles}, []int{inTile, unit, lane})...))
 	n.Mark(n.S.Unroll, id, inTile, unit)
 	n.Mark(n.S.Vectorize, id, lane)
 	n.attach(id, func() { n.Mark(n.S.Parallel, id, n.Fuse(id, []int{1, 2, blocks})) })
-	if n.Err == nil {
-		n.Do(n.S.ComputeAt(tile, id, tiles))
-	}
+	n.ComputeAt(tile, id, tiles)
 	n.accumulate(tile)
 }
 
@@ -196,14 +168,9 @@ func (n *winogradNests) accumulate(id int) {
 		var terms int
 		steps, terms = n.Split(id, steps, n.x.terms(), schedule.Peel)
 		innermost = []int{terms, lane}
-		if n.Err == nil {
-			n.Do(n.S.Dot(id, terms))
-		}
+		n.Do(n.S.Dot(id, terms))
 	}
 	reduction, unrolled := n.UnrollInnermost(id, []int{steps}, []int64{n.x.ic / n.x.terms()}, n.z.ku)
-	if n.Err != nil {
-		return
-	}
 	n.Do(n.S.Reorder(id, slices.Concat([]int{1, 2}, reduction, []int{0, unit}, innermost)...))
 	n.Mark(n.S.Unroll, id, reduction[len(reduction)-unrolled:]...)
 	n.Mark(n.S.Unroll, id, 0, unit)
@@ -213,16 +180,13 @@ func (n *winogradNests) accumulate(id int) {
 // weights lays the transformed constant out in the order in which the register tiles read it.
 func (n *winogradNests) weights(ahead int64) {
 	width := n.z.vectors * n.x.lanes
-	if n.Err != nil {
-		return
-	}
 	dims := []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: width}, {Dim: 2}, {Dim: 3, Factor: width, Inner: true}}
 	if terms := n.x.terms(); n.x.pairs {
 		dims[3].Factor = terms
 		dims = append(dims, schedule.PackDim{Dim: 2, Factor: terms, Inner: true})
 	}
 	n.Do(n.S.Pack(n.x.constant, dims))
-	if n.Err == nil && ahead > 0 {
+	if ahead > 0 {
 		n.Do(n.S.Prefetch(n.x.constant, ahead))
 	}
 }

@@ -19,28 +19,22 @@ type nests struct {
 }
 
 // Apply implements searchspace.Structure.
-func (a *attention) Apply(s *schedule.Schedule, q attentionParameters) error {
+func (a *attention) Apply(s *schedule.Schedule, q attentionParameters) (err error) {
+	defer sketch.Catch(&err)
 	n := &nests{attention: a, Builder: &sketch.Builder{S: s}, q: q}
 	for _, id := range []int{a.Keys, a.Values} {
 		if id >= 0 {
 			n.Do(s.Inline(id))
 		}
 	}
-	if n.Err == nil {
-		var err error
-		n.online, err = s.Online(a.Mixed, q.piece)
-		n.Do(err)
-	}
-	if n.Err != nil {
-		return n.Err
-	}
+	n.online = sketch.Get(s.Online(a.Mixed, q.piece))
 	n.results()
 	n.mixed()
 	n.rowSums(a.Total, a.Dims[a.Total])
 	n.rowSums(a.Sum, a.Dims[a.Sum])
 	n.weights()
 	n.scores()
-	return n.Err
+	return nil
 }
 
 // along maps a list of dimensions to the axes of a stage: batches and rows.
@@ -56,9 +50,6 @@ func (n *nests) along(dims []int) (batch []int, row int) {
 func (n *nests) tile(stage int, outer []int, row, column int, columns int64, reduction []int) {
 	tall := WarpRows(n.Builder, stage, row, n.q.rows)
 	wide := WarpColumns(n.Builder, stage, column, columns/8/n.q.wide)
-	if n.Err != nil {
-		return
-	}
 	own := []int{tall.Matrix, tall.Own, wide.Matrix, wide.Own}
 	n.Do(n.S.Reorder(stage, slices.Concat(outer, []int{tall.Warp, wide.Warp, tall.Thread, wide.Thread}, reduction, own)...))
 	thread := n.Fuse(stage, []int{tall.Warp, wide.Warp, tall.Thread, wide.Thread})
@@ -94,7 +85,7 @@ func (n *nests) terms(stage, axis int, extent int64) (loops []int) {
 		outer, terms = n.Split(stage, axis, limit, schedule.Peel)
 		loops = append(loops, outer)
 	}
-	if n.matrices && n.Err == nil {
+	if n.matrices {
 		n.Do(n.S.Tensorize(stage, terms, n.format))
 	}
 	return append(loops, terms)
@@ -104,9 +95,6 @@ func (n *nests) terms(stage, axis int, extent int64) (loops []int) {
 func (n *nests) mixed() {
 	n.ComputeAt(n.Mixed, n.Out, n.block)
 	n.scope(n.Mixed, schedule.Registers)
-	if n.Err != nil {
-		return
-	}
 	axes := len(n.S.Stages[n.Mixed].Axes)
 	n.piece = axes
 	batch, row := n.along(n.Dims[n.Mixed])
@@ -116,9 +104,7 @@ func (n *nests) mixed() {
 }
 
 func (n *nests) scope(stage int, scope schedule.Scope) {
-	if n.Err == nil {
-		n.Do(n.S.SetScope(stage, scope))
-	}
+	n.Do(n.S.SetScope(stage, scope))
 }
 
 // inPiece computes a stage for each piece.
@@ -129,9 +115,6 @@ func (n *nests) inPiece(stage int, scope schedule.Scope) {
 
 // fetched makes all threads fetch a stage cooperatively, with padding in words after its rows.
 func (n *nests) fetched(stage int, gapWords, stages int64) {
-	if n.Err != nil {
-		return
-	}
 	bytes := n.S.Stages[stage].Tensor.DType.Bytes()
 	n.gap(stage, gapWords)
 	CooperativeFetch(n.Builder, stage, Fetching{Threads: n.q.threads(), Vector: copyBytes / bytes, Stages: stages})
@@ -147,9 +130,6 @@ func (n *nests) rowSums(stage int, dims []int) {
 
 // rowThreads assigns each row to a thread.
 func (n *nests) rowThreads(stage, row int) {
-	if n.Err != nil {
-		return
-	}
 	order := []int{row}
 	for _, it := range n.S.Stages[stage].Leaves {
 		if it.ID != row {
@@ -174,9 +154,6 @@ func (n *nests) weights() {
 
 // exponentials makes all threads compute the exponentials of a piece, adjacent ones in adjacent threads.
 func (n *nests) exponentials(row int) {
-	if n.Err != nil {
-		return
-	}
 	id := n.online.Exp
 	key := len(n.S.Stages[id].Axes) - 1
 	n.Do(n.S.Reorder(id, leavesLast(n.S.Stages[id], row, key)...))
@@ -188,26 +165,19 @@ func (n *nests) exponentials(row int) {
 
 // gap pads the rows of a stage by some words.
 func (n *nests) gap(stage int, words int64) {
-	if n.Err == nil && words > 0 {
+	if words > 0 {
 		n.Do(n.S.StorageAlign(stage, words*4/n.S.Stages[stage].Tensor.DType.Bytes()))
 	}
 }
 
 // combined makes a few threads compute a result of each row and piece, and exchange their partial results.
 func (n *nests) combined(id, row int) {
-	if n.Err != nil {
-		return
-	}
 	if n.q.perRow() == 1 {
 		n.rowThreads(id, row)
 		n.inPiece(id, schedule.Shared)
 		return
 	}
-	partial, err := n.S.RFactor(id, 0, n.q.perRow(), schedule.Lanes)
-	n.Do(err)
-	if n.Err != nil {
-		return
-	}
+	partial := sketch.Get(n.S.RFactor(id, 0, n.q.perRow(), schedule.Lanes))
 	g := n.S.Stages[partial]
 	lane := len(g.Axes) - 1
 	n.Do(n.S.Reorder(partial, append(leavesLast(g, row, lane), len(g.Axes))...))
@@ -231,9 +201,6 @@ func leavesLast(g *schedule.Stage, a, b int) (order []int) {
 // scores builds the nests of the first product and of its elementwise maps.
 func (n *nests) scores() {
 	for _, id := range []int{n.Masked, n.Scores} {
-		if n.Err != nil {
-			return
-		}
 		batch, row := n.along(n.Dims[id])
 		axes := len(n.S.Stages[id].Axes)
 		if id == n.Scores {
@@ -251,18 +218,11 @@ func (n *nests) scores() {
 
 // operands fetches queries for all pieces, and keys for each.
 func (n *nests) operands() {
-	if n.Err != nil {
-		return
-	}
 	g := n.S.Stages[n.Scores]
 	rowAxis, term := g.Axes[n.Dims[n.Scores][n.Row]], g.Reduce[0]
 	for k, l := range expr.Loads(g.Body) {
 		perm := byMemory(l)
-		id, err := n.S.CacheRead(n.Scores, k, perm)
-		n.Do(err)
-		if n.Err != nil {
-			return
-		}
+		id := sketch.Get(n.S.CacheRead(n.Scores, k, perm))
 		ofRows, words := expr.Uses(l, rowAxis), n.gapOf(n.q.keys())
 		switch {
 		case expr.Uses(l.Index[perm[len(perm)-1]], term):

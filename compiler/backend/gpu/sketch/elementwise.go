@@ -92,15 +92,14 @@ func (f *flat) Cost(p elementwiseParameters) float64 {
 }
 
 // Apply implements searchspace.Structure.
-func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
+func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	Results(b, f.unit, f.axes, p.threads, p.items)
 	for _, feed := range f.unit.Feeds {
-		if b.Err == nil {
-			Alone(b, feed)
-		}
+		Alone(b, feed)
 	}
-	return b.Err
+	return nil
 }
 
 // Results makes each thread compute a few results of a unit with that many axes, and the sums that they need.
@@ -113,7 +112,7 @@ func Results(b *sketch.Builder, u sketch.Unit, axes int, threads, items int64) {
 	single := sketch.Product(b.S.Stages[u.Out].Tensor.Shape) == 1
 	for _, id := range slices.Backward(within) {
 		b.ComputeAt(id, u.Out, thread)
-		if single && b.Err == nil { // no loop over threads is left to express this
+		if single { // no loop over threads is left to express this
 			b.Do(b.S.SetScope(id, schedule.Registers))
 		}
 	}
@@ -138,10 +137,6 @@ func Spread(b *sketch.Builder, stage, axes int, threads, items int64) (thread in
 
 // Bind binds one loop to blocks and one to threads.
 func Bind(b *sketch.Builder, stage, block, thread int) {
-	if b.Err == nil {
-		b.Do(b.S.Bind(stage, block, schedule.BlockLevel))
-	}
-	if b.Err == nil {
-		b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
-	}
+	b.Do(b.S.Bind(stage, block, schedule.BlockLevel))
+	b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
 }

@@ -23,17 +23,8 @@ func (p *Product) Divisions(floor int64) []int64 {
 // Divided returns the product of partial sums: each of the parts of a sum is a result, in a launch before the one
 // that adds them up, always in the same order.
 func (p *Product) Divided(b *sketch.Builder, parts int64) *Product {
-	if b.Err != nil {
-		return p
-	}
-	partial, err := b.S.RFactor(p.Unit.Acc, p.Step, p.Reduce[p.Step].Extent/parts, schedule.Planes)
-	if b.Do(err); b.Err != nil {
-		return p
-	}
-	acc, err := b.S.CacheWrite(partial)
-	if b.Do(err); b.Err != nil {
-		return p
-	}
+	partial := sketch.Get(b.S.RFactor(p.Unit.Acc, p.Step, p.Reduce[p.Step].Extent/parts, schedule.Planes))
+	acc := sketch.Get(b.S.CacheWrite(partial))
 	g, d := b.S.Stages[acc], *p
 	d.Unit = sketch.Unit{Out: partial, Acc: acc, Feeds: p.Unit.Feeds}
 	d.Extents, d.Axes, d.Reduce = g.Tensor.Shape, g.Axes, g.Reduce

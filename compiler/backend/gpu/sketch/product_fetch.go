@@ -113,23 +113,15 @@ func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
 	ranges := p.ranges(box)
 	for _, o := range p.Operands {
 		stage := o.feed
-		if b.Err != nil {
-			return
-		}
 		if stage < 0 {
 			perm := sketch.Axes(len(o.Load.Tensor.Shape))
 			if f.Swizzled && p.Exchanges(o) {
 				last := len(perm) - 1
 				perm[p.terms(o)], perm[last] = perm[last], perm[p.terms(o)]
 			}
-			var err error
-			stage, err = b.S.CacheRead(p.Unit.Acc, o.place(b.S.Stages[p.Unit.Acc]), perm)
-			b.Do(err)
+			stage = sketch.Get(b.S.CacheRead(p.Unit.Acc, o.place(b.S.Stages[p.Unit.Acc]), perm))
 		}
 		b.ComputeAt(stage, p.Unit.Acc, step)
-		if b.Err != nil {
-			return
-		}
 		b.Do(b.S.SetScope(stage, schedule.Shared))
 		_, row := o.elements(box, ranges)
 		if gap := p.gap(o, f, row); gap > 0 {
@@ -164,7 +156,7 @@ func (p *Product) alongLines(b *sketch.Builder, stage int, o Operand) {
 func (p *Product) others(b *sketch.Builder) {
 	for _, f := range p.Unit.Feeds {
 		shared := slices.ContainsFunc(p.Operands, func(o Operand) bool { return o.feed == f })
-		if !shared && b.Err == nil {
+		if !shared {
 			Alone(b, f)
 		}
 	}
@@ -172,9 +164,6 @@ func (p *Product) others(b *sketch.Builder) {
 
 // CooperativeFetch makes all threads of a block compute a stage, in vectors if f says so.
 func CooperativeFetch(b *sketch.Builder, stage int, f Fetching) {
-	if b.Err != nil {
-		return
-	}
 	var all []int
 	for _, it := range b.S.Stages[stage].Leaves {
 		all = append(all, it.ID)
@@ -185,10 +174,8 @@ func CooperativeFetch(b *sketch.Builder, stage int, f Fetching) {
 		thread, lane = b.Split(stage, thread, f.Vector, schedule.Peel)
 		b.Mark(b.S.Vectorize, stage, lane)
 	}
-	if b.Err == nil {
-		b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
-	}
-	if b.Err == nil && f.Stages > 1 {
+	b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
+	if f.Stages > 1 {
 		b.Do(b.S.Pipeline(stage, f.Stages))
 	}
 }

@@ -108,7 +108,7 @@ func (p *Product) join() {
 
 // Positions fuses the rows of the reduction into one axis. It precedes other primitives on the reduction.
 func (p *Product) Positions(b *sketch.Builder) {
-	if p.Joint && b.Err == nil {
+	if p.Joint {
 		b.Do(b.S.Flatten(p.Unit.Acc, p.Rows-1, p.Rows))
 	}
 }

@@ -120,13 +120,13 @@ func (s TileScheduler) LoopOrder(all []int, rows, columns int) []int {
 
 // Persist applies the scheduler to the bound blocks of the results.
 func (p *Product) Persist(b *sketch.Builder, s TileScheduler) {
-	if s.PersistentBlocks > 0 && b.Err == nil {
+	if s.PersistentBlocks > 0 {
 		b.Do(b.S.Persist(p.Unit.Out, s.blocks(p)))
 	}
-	if s.RasterWidth > 1 && b.Err == nil {
+	if s.RasterWidth > 1 {
 		b.Do(b.S.Raster(p.Unit.Out, s.RasterWidth))
 	}
-	if s.StreamKRounds > 0 && b.Err == nil {
+	if s.StreamKRounds > 0 {
 		b.Do(b.S.StreamK(p.Unit.Acc, s.StreamKRounds))
 	}
 }

@@ -133,54 +133,39 @@ func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 }
 
 // Apply implements searchspace.Structure.
-func (s *rowwiseSketch) Apply(sch *schedule.Schedule, p rowwiseParameters) error {
+func (s *rowwiseSketch) Apply(sch *schedule.Schedule, p rowwiseParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: sch}
 	partials := s.combined(b, s.Out, p)
-	if b.Err != nil {
-		return b.Err
-	}
 	shared := s.rowLoops(b, s.Out, s.Out)
-	if b.Err != nil {
-		return b.Err
-	}
 	b.MoveFirst(s.Out, shared...)
 	block, row := b.Fuse(s.Out, shared), -1
 	if p.rows > 1 {
 		block, row = b.Split(s.Out, block, p.rows, schedule.Peel)
 	}
 	s.nestOf(b, s.Out, []int{block}, row, p)
-	if b.Err == nil {
-		b.Do(sch.Bind(s.Out, block, schedule.BlockLevel))
-	}
+	b.Do(sch.Bind(s.Out, block, schedule.BlockLevel))
 	s.inRows(b, partials, block)
 	for _, id := range slices.Backward(s.Stages) {
-		if b.Err != nil {
-			break
-		}
 		partials := s.combined(b, id, p)
 		dims := s.rowLoops(b, id, id)
 		s.nestOf(b, id, dims[:len(dims)-1], dims[len(dims)-1], p)
 		s.inRows(b, append([]int{id}, partials...), block)
 	}
-	return b.Err
+	return nil
 }
 
 // inRows computes stages, consumers first, for the rows of a block.
 func (s *rowwiseSketch) inRows(b *sketch.Builder, stages []int, block int) {
 	for _, id := range stages {
 		b.ComputeAt(id, s.Out, block)
-		if b.Err == nil {
-			b.Do(b.S.SetScope(id, schedule.Shared))
-		}
+		b.Do(b.S.SetScope(id, schedule.Shared))
 	}
 }
 
 // nestOf distributes a stage's rows over threads: adjacent elements of a map, or a result of a reduction. row is the
 // iterator over the rows of a block, -1 for a single one, and outer holds the iterators around it.
 func (s *rowwiseSketch) nestOf(b *sketch.Builder, id int, outer []int, row int, p rowwiseParameters) {
-	if b.Err != nil {
-		return
-	}
 	g := b.S.Stages[id]
 	if g.Combiner != expr.None {
 		if row >= 0 {
@@ -200,12 +185,12 @@ func (s *rowwiseSketch) nestOf(b *sketch.Builder, id int, outer []int, row int, 
 		b.MoveFirst(id, slices.Concat(outer, own)...)
 		round, lane := b.Split(id, b.Fuse(id, own), p.threads, schedule.Peel)
 		thread = lane
-		if row >= 0 && b.Err == nil {
+		if row >= 0 {
 			b.Do(b.S.Reorder(id, append(slices.Clone(outer), round, row, lane)...))
 			thread = b.Fuse(id, []int{row, lane})
 		}
 	}
-	if thread >= 0 && b.Err == nil {
+	if thread >= 0 {
 		b.Do(b.S.Bind(id, thread, schedule.ThreadLevel))
 	}
 }
@@ -222,7 +207,7 @@ func (s *rowwiseSketch) combined(b *sketch.Builder, id int, p rowwiseParameters)
 		return nil
 	}
 	each := s.factor(b, id, k, threads, schedule.Lanes)
-	if threads <= warpThreads || b.Err != nil || len(b.S.Stages[id].Reduce) != 1 {
+	if threads <= warpThreads || len(b.S.Stages[id].Reduce) != 1 {
 		s.shuffle(b, id)
 		return []int{each}
 	}
@@ -241,31 +226,17 @@ func rowwiseWhole(threads int64) int64 {
 
 // shuffle makes a stage combine the registers of threads.
 func (s *rowwiseSketch) shuffle(b *sketch.Builder, id int) {
-	if b.Err == nil {
-		b.Do(b.S.Shuffle(id, len(b.S.Stages[id].Axes)))
-	}
+	b.Do(b.S.Shuffle(id, len(b.S.Stages[id].Axes)))
 }
 
 // factor assigns a partial result of a reduction to each thread of a row, or to each warp.
-func (s *rowwiseSketch) factor(b *sketch.Builder, id, k int, threads int64, part schedule.Part) (partial int) {
-	if b.Err != nil {
-		return 0
-	}
-	partial, err := b.S.RFactor(id, k, threads, part)
-	b.Do(err)
-	if b.Err != nil {
-		return 0
-	}
+func (s *rowwiseSketch) factor(b *sketch.Builder, id, k int, threads int64, part schedule.Part) int {
+	partial := sketch.Get(b.S.RFactor(id, k, threads, part))
 	g := b.S.Stages[partial]
 	dims, lane := s.rowLoops(b, partial, id), len(g.Axes)-1
-	if b.Err != nil {
-		return 0
-	}
 	b.MoveFirst(partial, append(slices.Clone(dims), lane)...)
 	thread := b.Fuse(partial, []int{dims[len(dims)-1], lane})
-	if b.Err == nil {
-		b.Do(b.S.Bind(partial, thread, schedule.ThreadLevel))
-	}
+	b.Do(b.S.Bind(partial, thread, schedule.ThreadLevel))
 	return partial
 }
 
@@ -273,7 +244,7 @@ func (s *rowwiseSketch) factor(b *sketch.Builder, id, k int, threads int64, part
 // iteration.
 func (s *rowwiseSketch) rowLoops(b *sketch.Builder, stage, like int) []int {
 	if len(s.Shared) == 0 {
-		return []int{b.UnitLoop(stage)}
+		return []int{sketch.Get(b.S.UnitLoop(stage))}
 	}
 	return s.Dims[like]
 }

@@ -6,36 +6,28 @@ import (
 )
 
 // Apply implements searchspace.Structure.
-func (p *sums) Apply(s *schedule.Schedule, q slicesParameters) error {
+func (p *sums) Apply(s *schedule.Schedule, q slicesParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	for _, f := range p.unit.Feeds {
-		if b.Err == nil {
-			Alone(b, f)
-		}
+		Alone(b, f)
 	}
 	x := slicing{Unit: p.unit, last: p.last, step: p.step, along: p.along, side: q.side, across: q.across, unroll: q.unroll}
 	if q.parts > 1 {
 		p.divide(b, &x, q.parts)
 	}
 	x.apply(b)
-	return b.Err
+	return nil
 }
 
 // divide makes partial sums a unit of their own, and makes threads add them up in a later launch.
 func (p *sums) divide(b *sketch.Builder, x *slicing, parts int64) {
-	if b.Err != nil {
-		return
-	}
 	part, length := schedule.Planes, sketch.CeilDiv(p.extent, parts)
 	if p.few { // neighbouring threads add up adjacent parts
 		part = schedule.Pieces
 	}
-	partial, err := b.S.RFactor(p.unit.Acc, p.step, length, part)
-	if b.Do(err); b.Err != nil {
-		return
-	}
-	acc, err := b.S.CacheWrite(partial)
-	b.Do(err)
+	partial := sketch.Get(b.S.RFactor(p.unit.Acc, p.step, length, part))
+	acc := sketch.Get(b.S.CacheWrite(partial))
 	x.Unit = sketch.Unit{Out: partial, Acc: acc}
 	if !p.few {
 		x.last++

@@ -22,9 +22,6 @@ type slicing struct {
 
 // apply builds the nests of the results, of which a block has some along an axis, and of the sums.
 func (x *slicing) apply(b *sketch.Builder) {
-	if b.Err != nil {
-		return
-	}
 	axes := len(b.S.Stages[x.Out].Axes)
 	if x.across == 1 {
 		Results(b, x.Unit, axes, x.side, 1)
@@ -43,10 +40,8 @@ func (x *slicing) apply(b *sketch.Builder) {
 		b.ComputeAt(x.Acc, x.Out, thread)
 	}
 	sum := each
-	if !x.along && b.Err == nil { // without an exchange, sums are in registers before they go to shared memory
-		var err error
-		sum, err = b.S.CacheWrite(each)
-		b.Do(err)
+	if !x.along { // without an exchange, sums are in registers before they go to shared memory
+		sum = sketch.Get(b.S.CacheWrite(each))
 	}
 	x.slices(b, each, sum)
 	inBlock(b, each, x.Out, block)
@@ -54,12 +49,7 @@ func (x *slicing) apply(b *sketch.Builder) {
 
 // factor assigns partial sums to threads or warps.
 func (x *slicing) factor(b *sketch.Builder, k int, factor int64, part schedule.Part) int {
-	if b.Err != nil {
-		return 0
-	}
-	partial, err := b.S.RFactor(x.Acc, k, factor, part)
-	b.Do(err)
-	return partial
+	return sketch.Get(b.S.RFactor(x.Acc, k, factor, part))
 }
 
 // results assigns adjacent results to the threads of a block.
@@ -67,9 +57,7 @@ func (x *slicing) results(b *sketch.Builder, axes int) (block, thread int) {
 	last := x.line(b, x.Out)
 	outer, thread := b.Split(x.Out, last, x.side, schedule.Peel)
 	blocks := append(others(axes, last), outer)
-	if b.Err == nil {
-		b.Do(b.S.Reorder(x.Out, append(slices.Clone(blocks), thread)...))
-	}
+	b.Do(b.S.Reorder(x.Out, append(slices.Clone(blocks), thread)...))
 	block = b.Fuse(x.Out, blocks)
 	Bind(b, x.Out, block, thread)
 	for _, o := range slices.Backward(x.Also) {
@@ -81,7 +69,7 @@ func (x *slicing) results(b *sketch.Builder, axes int) (block, thread int) {
 // line returns a stage's iterator over the results of a block: an axis, or a loop of one iteration.
 func (x *slicing) line(b *sketch.Builder, stage int) int {
 	if x.last < 0 {
-		return b.UnitLoop(stage)
+		return sketch.Get(b.S.UnitLoop(stage))
 	}
 	return x.last
 }
@@ -99,13 +87,8 @@ func others(axes, without int) (list []int) {
 // exchanged makes the threads of a result exchange their sums. If there are several warps, one thread adds up their
 // sums.
 func (x *slicing) exchanged(b *sketch.Builder, ofWarps, block int) {
-	if b.Err != nil {
-		return
-	}
 	axes, last := len(b.S.Stages[x.Acc].Axes), x.line(b, x.Acc)
-	if b.Err == nil {
-		b.Do(b.S.Reorder(x.Acc, append([]int{last}, append(others(axes, last), axes)...)...))
-	}
+	b.Do(b.S.Reorder(x.Acc, append([]int{last}, append(others(axes, last), axes)...)...))
 	b.Mark(bindThread(b), x.Acc, last)
 	if ofWarps < 0 {
 		b.Mark(b.S.Shuffle, x.Acc, axes)
@@ -125,7 +108,7 @@ func (x *slicing) slices(b *sketch.Builder, each, sum int) {
 		b.ComputeAt(sum, each, thread)
 	}
 	x.unrolled(b, sum, lane+1+x.step)
-	if !x.along && b.Err == nil {
+	if !x.along {
 		b.Do(b.S.StorageAlign(each, 1)) // threads write a column
 	}
 }
@@ -133,18 +116,13 @@ func (x *slicing) slices(b *sketch.Builder, each, sum int) {
 // paired assigns partial sums of a block's results, a stage's last axis, to threads: either the sums of one result
 // after another, or those of all results.
 func (x *slicing) paired(b *sketch.Builder, stage int, along bool) (lane, thread int) {
-	if b.Err != nil {
-		return 0, 0
-	}
 	lane = len(b.S.Stages[stage].Axes) - 1
 	last := x.line(b, stage)
 	pair := []int{lane, last}
 	if along {
 		pair = []int{last, lane}
 	}
-	if b.Err == nil {
-		b.Do(b.S.Reorder(stage, append(others(lane, last), pair...)...))
-	}
+	b.Do(b.S.Reorder(stage, append(others(lane, last), pair...)...))
 	thread = b.Fuse(stage, pair)
 	b.Mark(bindThread(b), stage, thread)
 	return lane, thread
@@ -152,7 +130,7 @@ func (x *slicing) paired(b *sketch.Builder, stage int, along bool) (lane, thread
 
 // unrolled unrolls terms.
 func (x *slicing) unrolled(b *sketch.Builder, stage, axis int) {
-	if x.unroll < 2 || b.Err != nil {
+	if x.unroll < 2 {
 		return
 	}
 	inner := axis
@@ -170,7 +148,5 @@ func bindThread(b *sketch.Builder) func(stage, iter int) error {
 // inBlock computes a stage in the blocks of another, whose threads share it.
 func inBlock(b *sketch.Builder, stage, in, block int) {
 	b.ComputeAt(stage, in, block)
-	if b.Err == nil {
-		b.Do(b.S.SetScope(stage, schedule.Shared))
-	}
+	b.Do(b.S.SetScope(stage, schedule.Shared))
 }

@@ -9,23 +9,21 @@ import (
 )
 
 // Apply implements searchspace.Structure.
-func (p *tensorTile) Apply(s *schedule.Schedule, q tensorParameters) error {
+func (p *tensorTile) Apply(s *schedule.Schedule, q tensorParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	p = p.of(q)
 	if q.parts > 1 {
 		(&tensorTile{Product: p.Divided(b, q.parts), format: p.format}).nests(b, q)
 		p.AddUp(b)
-		return b.Err
+		return nil
 	}
 	p.nests(b, q)
-	return b.Err
+	return nil
 }
 
 // nests builds the nests of the results, the sums, and their operands.
 func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
-	if b.Err != nil {
-		return
-	}
 	s := b.S
 	p.Positions(b)
 	block, result := p.results(b, q)
@@ -34,9 +32,7 @@ func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
 		b.ComputeAt(o, p.Unit.Out, result)
 	}
 	b.ComputeAt(p.Unit.Acc, p.Unit.Out, block)
-	if b.Err == nil {
-		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
-	}
+	b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	p.Fetch(b, p.box(q), p.fetching(q), p.sums(b, q))
 	p.Persist(b, q.scheduler)
 }
@@ -102,9 +98,6 @@ func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, resu
 		}
 		blocks = append(blocks, outer)
 	}
-	if b.Err != nil {
-		return 0, 0
-	}
 	blocks = q.scheduler.LoopOrder(blocks, rows, across)
 	b.Do(s.Reorder(out, slices.Concat(blocks, threads(tall, wide), []int{tall.matrix, tall.own, wide.matrix, wide.own})...))
 	block = b.Fuse(out, blocks)
@@ -117,9 +110,6 @@ func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, resu
 // sums builds the loops of the reduction inside a tile, and returns the loop over its steps.
 func (p *tensorTile) sums(b *sketch.Builder, q tensorParameters) (step int) {
 	acc, s := p.Unit.Acc, b.S
-	if b.Err != nil {
-		return 0
-	}
 	var single []int
 	var tall, wide tensorPlace
 	for k := range p.Extents {
@@ -139,15 +129,10 @@ func (p *tensorTile) sums(b *sketch.Builder, q tensorParameters) (step int) {
 			order = append(order, len(p.Extents)+k)
 		}
 	}
-	if b.Err != nil {
-		return 0
-	}
 	b.Do(s.Reorder(acc, append(order, terms, tall.matrix, tall.own, wide.matrix, wide.own)...))
 	thread := b.Fuse(acc, threads(tall, wide))
 	b.Mark(s.Unroll, acc, tall.matrix, tall.own, wide.matrix, wide.own)
 	b.Mark(func(stage, iter int) error { return s.Tensorize(stage, iter, p.format) }, acc, terms)
-	if b.Err == nil {
-		b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
-	}
+	b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
 	return step
 }

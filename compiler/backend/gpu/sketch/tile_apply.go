@@ -8,31 +8,27 @@ import (
 )
 
 // Apply implements searchspace.Structure.
-func (p *tileTile) Apply(s *schedule.Schedule, q tileParameters) error {
+func (p *tileTile) Apply(s *schedule.Schedule, q tileParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	if q.parts > 1 {
 		(&tileTile{p.Divided(b, q.parts)}).nests(b, q)
 		p.AddUp(b)
-		return b.Err
+		return nil
 	}
 	p.nests(b, q)
-	return b.Err
+	return nil
 }
 
 // nests builds the nests of the results, the sums, and their operands.
 func (p *tileTile) nests(b *sketch.Builder, q tileParameters) {
 	s := b.S
-	if b.Err != nil {
-		return
-	}
 	block, thread := p.results(b, q)
 	for _, o := range slices.Backward(p.Unit.Also) {
 		b.ComputeAt(o, p.Unit.Out, thread)
 	}
 	b.ComputeAt(p.Unit.Acc, p.Unit.Out, block)
-	if b.Err == nil {
-		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
-	}
+	b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	step := p.sums(b, q)
 	p.Fetch(b, q.box(), q.fetching(), step)
 	p.Persist(b, q.scheduler)
@@ -86,9 +82,6 @@ func (p *tileTile) results(b *sketch.Builder, q tileParameters) (block, thread i
 			blocks = append(blocks, k)
 		}
 	}
-	if b.Err != nil {
-		return 0, 0
-	}
 	blocks = q.scheduler.LoopOrder(blocks, rows.block, columns.block)
 	b.Do(s.Reorder(out, append(slices.Clone(blocks), rows.thread, columns.thread, rows.own, columns.own)...))
 	block = b.Fuse(out, blocks)
@@ -101,9 +94,6 @@ func (p *tileTile) results(b *sketch.Builder, q tileParameters) (block, thread i
 // sums builds the loops of the reduction inside a tile, and returns the loop over its steps.
 func (p *tileTile) sums(b *sketch.Builder, q tileParameters) (step int) {
 	acc, s := p.Unit.Acc, b.S
-	if b.Err != nil {
-		return 0
-	}
 	var single []int
 	var rows, columns tilePlace
 	for k := range p.Extents {
@@ -134,14 +124,9 @@ func (p *tileTile) sums(b *sketch.Builder, q tileParameters) (step int) {
 		}
 	}
 	order = append(order, rows.own, columns.own)
-	if b.Err != nil {
-		return 0
-	}
 	b.Do(s.Reorder(acc, order...))
 	thread := b.Fuse(acc, []int{rows.thread, columns.thread})
 	b.Mark(s.Unroll, acc, rows.own, columns.own)
-	if b.Err == nil {
-		b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
-	}
+	b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
 	return step
 }

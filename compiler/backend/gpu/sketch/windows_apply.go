@@ -9,7 +9,8 @@ import (
 )
 
 // Apply implements searchspace.Structure.
-func (p *patches) Apply(s *schedule.Schedule, q windowsParameters) error {
+func (p *patches) Apply(s *schedule.Schedule, q windowsParameters) (err error) {
+	defer sketch.Catch(&err)
 	b := &sketch.Builder{S: s}
 	thread, own := p.results(b, q)
 	for _, o := range slices.Backward(p.unit.Also) {
@@ -18,9 +19,6 @@ func (p *patches) Apply(s *schedule.Schedule, q windowsParameters) error {
 	b.ComputeAt(p.unit.Acc, p.unit.Out, thread)
 	patch := p.patch(b)
 	b.ComputeAt(patch, p.unit.Out, thread)
-	if b.Err != nil {
-		return b.Err
-	}
 	if len(own) > 0 || q.tall*q.wide > 1 {
 		p.unrolled(b, patch)
 	}
@@ -29,11 +27,11 @@ func (p *patches) Apply(s *schedule.Schedule, q windowsParameters) error {
 		p.unrolled(b, o)
 	}
 	for _, f := range p.unit.Feeds {
-		if f != p.feed && b.Err == nil {
+		if f != p.feed {
 			Alone(b, f)
 		}
 	}
-	return b.Err
+	return nil
 }
 
 // results builds the loops over the results. All tiles of all channels form one axis, which is divided into blocks.
@@ -56,9 +54,6 @@ func (p *patches) results(b *sketch.Builder, q windowsParameters) (thread int, o
 		}
 		all = append(all, outer)
 	}
-	if b.Err != nil {
-		return 0, nil
-	}
 	b.Do(b.S.Reorder(out, append(slices.Clone(all), own...)...))
 	b.Mark(b.S.Unroll, out, own...)
 	block, thread := b.Split(out, b.Fuse(out, all), q.threads, schedule.Guard)
@@ -68,7 +63,7 @@ func (p *patches) results(b *sketch.Builder, q windowsParameters) (thread int, o
 
 // patch returns the stage that holds the elements of windows.
 func (p *patches) patch(b *sketch.Builder) int {
-	if p.feed >= 0 || b.Err != nil {
+	if p.feed >= 0 {
 		return p.feed
 	}
 	var seen []*expr.Tensor
@@ -77,16 +72,11 @@ func (p *patches) patch(b *sketch.Builder) int {
 			seen = append(seen, l.Tensor)
 		}
 	}
-	patch, err := b.S.CacheRead(p.unit.Acc, slices.Index(seen, p.window.Tensor), sketch.Axes(len(p.window.Index)))
-	b.Do(err)
-	return patch
+	return sketch.Get(b.S.CacheRead(p.unit.Acc, slices.Index(seen, p.window.Tensor), sketch.Axes(len(p.window.Index))))
 }
 
 // unrolled unrolls all loops of a stage with those of a reduction outside, so that each term's own data is read once.
 func (p *patches) unrolled(b *sketch.Builder, id int) {
-	if b.Err != nil {
-		return
-	}
 	g := b.S.Stages[id]
 	var order []int
 	for k := range g.Reduce {
