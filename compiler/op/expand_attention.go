@@ -25,15 +25,10 @@ var expandAttentionDefs = []Def{
 // k and v. Outputs 1 and 2 are keys and values with those of the past in front, output 3 the scores.
 func (e *expansion) attention() []*Item {
 	q, k, v := e.tensor(0), e.tensor(1), e.tensor(2)
-	if e.failed() {
-		return nil
-	}
 	rank := q.Shape.Rank()
 	q, k, v = e.heads(q, "q_num_heads"), e.heads(k, "kv_num_heads"), e.heads(v, "kv_num_heads")
 	k, v = e.withPast(4, k), e.withPast(5, v)
-	if e.failed() || !e.headsFit(q, k, v) {
-		return nil
-	}
+	e.checkHeads(q, k, v)
 	qs, ks, vs := q, k, v
 	if q.Shape.At(1) != k.Shape.At(1) {
 		qs, ks, vs = e.grouped(q, k), e.grouped(k, k), e.grouped(v, k)
@@ -50,14 +45,8 @@ func (e *expansion) attention() []*Item {
 	if mode < 0 || mode >= int64(len(steps)) {
 		e.fail("qk_matmul_output_mode %d is none of 0 to 3", mode)
 	}
-	if e.failed() {
-		return nil
-	}
 	shown := steps[mode]
 	y := e.op(MatMul, nil, weights, vs)
-	if e.failed() {
-		return nil
-	}
 	if qs.Shape.Rank() > 4 {
 		y = e.reshape(y, q.Shape.With(3, v.Shape.At(3)))
 		shown = e.reshape(shown, q.Shape.With(3, k.Shape.At(2)))
@@ -71,13 +60,12 @@ func (e *expansion) attention() []*Item {
 
 // heads returns an operand as [batch, heads, positions, size]; with rank 3 it is [batch, positions, heads*size].
 func (e *expansion) heads(v *Value, attribute string) *Value {
-	if e.failed() || v.Shape.Rank() == 4 {
+	if v.Shape.Rank() == 4 {
 		return v
 	}
 	heads := e.node.Int(attribute, 0)
 	if !hasHeads(v, heads) {
 		e.fail("operand %v does not have %d heads (%s)", v.Type, heads, attribute)
-		return nil
 	}
 	v = e.reshape(v, ofHeads(v, heads))
 	return e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, v)
@@ -96,27 +84,22 @@ func ofHeads(v *Value, heads int64) extent.Shape {
 // withPast prepends the positions of input k to those of v.
 func (e *expansion) withPast(k int, v *Value) *Value {
 	past := e.tensor(k)
-	if past == nil || e.failed() {
+	if past == nil {
 		return v
 	}
 	return e.op(Concat, attributes{intOf("axis", 2)}, past, v)
 }
 
-func (e *expansion) headsFit(q, k, v *Value) bool {
+func (e *expansion) checkHeads(q, k, v *Value) {
 	a, b, c := q.Shape, k.Shape, v.Shape
 	if a.Rank() != 4 || b.Rank() != 4 || c.Rank() != 4 || a.At(0) != b.At(0) || a.At(3) != b.At(3) ||
 		!b.Slice(0, 3).Equal(c.Slice(0, 3)) || b.At(1).Min() < 1 || !a.At(1).Mod(b.At(1)).Is(0) {
 		e.fail("query %v, key %v and value %v do not fit", a, b, c)
-		return false
 	}
-	return true
 }
 
 // scores returns scale * q kᵀ [batch, heads, positions of q, positions of k].
 func (e *expansion) scores(q, k *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	last := int64(q.Shape.Rank() - 1)
 	perm := []int64{0, 1, 2, 3, 4}[:last+1]
 	perm[last-1], perm[last] = last, last-1
@@ -128,7 +111,7 @@ func (e *expansion) scores(q, k *Value) *Value {
 // capped bounds scores smoothly if the node has a soft cap.
 func (e *expansion) capped(s *Value) *Value {
 	limit := e.node.Float("softcap", 0)
-	if limit <= 0 || e.failed() {
+	if limit <= 0 {
 		return s
 	}
 	s = e.op(Tanh, nil, e.op(Div, nil, s, e.scalar(s.DType, limit)))
@@ -148,7 +131,7 @@ func groupedShape(s extent.Shape, groups extent.Extent) extent.Shape {
 // groupedBias reshapes a bias that broadcasts to [batch, heads, positions of q, positions of k] for grouped heads.
 func (e *expansion) groupedBias(bias, q, k *Value) *Value {
 	groups := k.Shape.At(1)
-	if e.failed() || q.Shape.At(1) == groups || bias.Shape.Rank() < 3 {
+	if q.Shape.At(1) == groups || bias.Shape.Rank() < 3 {
 		return bias
 	}
 	s := extent.Concat(ones(4-min(4, bias.Shape.Rank())), bias.Shape)
@@ -164,7 +147,6 @@ func (e *expansion) weights(scores, q, k *Value, masked bool) *Value {
 		precision := onnx.FromDataType(int32(code))
 		if precision == array.Invalid {
 			e.fail("softmax_precision %d is not supported", code)
-			return nil
 		}
 		scores = e.cast(precision, scores)
 	}
@@ -173,7 +155,7 @@ func (e *expansion) weights(scores, q, k *Value, masked bool) *Value {
 		attrs = append(attrs, intOf(maskedAttribute, 1))
 	}
 	sink := e.tensor(sinkInput)
-	if sink == nil || e.failed() {
+	if sink == nil {
 		return e.cast(q.DType, e.op(Softmax, attrs, scores))
 	}
 	// The sink is one more score, without a value: it scales the weights of the others.
@@ -193,7 +175,7 @@ func (e *expansion) attentionBias(q, k *Value) *Value {
 	if e.node.Int("is_causal", 0) != 0 {
 		terms = append(terms, e.causalBias(q, k, lengths, e.node.Int(windowAttribute, 0)))
 	}
-	if lengths != nil && !e.failed() {
+	if lengths != nil {
 		terms = append(terms, e.hidden(q.DType, e.op(Less, nil, e.placesOn(k, 2, 3), e.reshape(lengths, perBatch(q)))))
 	}
 	var bias *Value
@@ -214,7 +196,6 @@ func perBatch(v *Value) extent.Shape { return extent.Concat(v.Shape.Slice(0, 1),
 func (e *expansion) maskBias(mask *Value, d array.DType, keys extent.Extent) *Value {
 	if mask.Shape.Rank() == 0 || mask.DType != array.Bool && mask.DType != d {
 		e.fail("mask %v is not bool or %v", mask.Type, d)
-		return nil
 	}
 	if mask.DType == array.Bool {
 		mask = e.hidden(d, mask)
@@ -222,9 +203,6 @@ func (e *expansion) maskBias(mask *Value, d array.DType, keys extent.Extent) *Va
 		// As in ONNX Runtime, the lowest finite number masks a key, too.
 		masked := e.op(LessOrEqual, nil, mask, e.scalar(d, lowestFinite(d)))
 		mask = e.op(Where, nil, masked, e.scalar(d, math.Inf(-1)), mask)
-	}
-	if e.failed() {
-		return nil
 	}
 	rank := mask.Shape.Rank()
 	missing := keys.Minus(mask.Shape.At(rank - 1))
@@ -256,9 +234,6 @@ func (e *expansion) hidden(d array.DType, visible *Value) *Value {
 // causalBias masks the keys after a query's position. Queries are the last positions of the past and present keys,
 // or of the valid keys if their lengths are given. A window limits a query to that many keys up to its position.
 func (e *expansion) causalBias(q, k, lengths *Value, window int64) *Value {
-	if e.failed() {
-		return nil
-	}
 	place, keys := e.placesOn(q, 2, 2), e.placesOn(k, 2, 3)
 	switch past := e.tensor(4); {
 	case past != nil && past.Shape.Rank() == 4:
@@ -283,9 +258,6 @@ func (e *expansion) extent(v *Value, axis int64) *Value {
 
 // placesOn returns the positions 0, 1, 2, ... of an axis of a value, on axis at of four.
 func (e *expansion) placesOn(v *Value, axis, at int64) *Value {
-	if e.failed() {
-		return nil
-	}
 	return e.reshape(e.op(Range, nil, e.ints(0), e.extent(v, axis), e.ints(1)), ones(4).With(int(at), v.Shape.At(int(axis))))
 }
 
@@ -307,29 +279,23 @@ func (e *expansion) positions(shape extent.Shape) *Value {
 // cosines and sines are inputs 1 and 2.
 func (e *expansion) rotaryEmbedding() []*Item {
 	x := e.tensor(0)
-	if e.failed() {
-		return nil
-	}
 	shape := x.Shape
 	axis := int64(1) // of the heads, in the cosines and sines
 	if shape.Rank() == 3 {
 		heads := e.node.Int("num_heads", 0)
 		if !hasHeads(x, heads) {
 			e.fail("input %v does not have %d heads (num_heads)", x.Type, heads)
-			return nil
 		}
 		axis = 2
 		x = e.reshape(x, ofHeads(x, heads))
 	}
-	if e.failed() || x.Shape.Rank() != 4 {
+	if x.Shape.Rank() != 4 {
 		e.fail("input %v does not have rank 3 or 4", x.Type)
-		return nil
 	}
 	size := fixedAt(x, 3)
 	turned := cmp.Or(e.node.Int("rotary_embedding_dim", 0), size)
 	if turned < 2 || turned%2 != 0 || turned > size {
 		e.fail("rotary_embedding_dim %d does not fit heads of %d", turned, size)
-		return nil
 	}
 	y := e.rotate(e.slice(x, 3, 0, turned), e.angles(1, axis), e.angles(2, axis))
 	if turned < size {
@@ -350,9 +316,6 @@ func (e *expansion) angles(k int, axis int64) *Value {
 
 // rotate forms pairs from the two halves of the last axis or, if interleaved, from neighbours.
 func (e *expansion) rotate(x, cos, sin *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	shape, split := x.Shape, int64(3)
 	part := shape.With(3, extent.Of(fixedAt(x, 3)/2))
 	if e.node.Int("interleaved", 0) != 0 {

@@ -18,9 +18,6 @@ type blockWeights struct {
 
 // blockMatMul returns the product of x and w.
 func (e *expansion) blockMatMul(x *Value, w blockWeights) *Value {
-	if e.failed() {
-		return nil
-	}
 	in := []*Value{x, e.known(w.codes), e.known(w.scale)}
 	if zero := oneZero(w.zero); zero.Len() > 1 || zero.Float(0) != 0 {
 		in = append(in, e.known(zero))
@@ -159,9 +156,7 @@ func (e *expansion) onFloatWeights(input int) []*Item {
 	from := w.From
 	if from.floats == nil {
 		attrs := attributes{intOf("axis", from.Axis), intOf("block_size", from.Block), intOf("output_dtype", int64(onnx.DataType(w.DType)))}
-		if floats := e.as((*expansion).dequantizeLinear, attrs, from.Integer, from.Scale, from.Zero); !e.failed() {
-			from.floats = floats[0].Tensor
-		}
+		from.floats = e.as((*expansion).dequantizeLinear, attrs, from.Integer, from.Scale, from.Zero)[0].Tensor
 	}
 	in := e.tensors()
 	in[input] = from.floats

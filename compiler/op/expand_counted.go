@@ -9,7 +9,7 @@ import (
 // count is an open extent.
 func (e *expansion) counted(v *Value, axis int64, count *Value) *Value {
 	switch {
-	case e.failed() || v == nil || v.Shape.IsEmpty():
+	case v == nil || v.Shape.IsEmpty():
 		return v
 	case count.Const != nil:
 		return e.slice(v, axis, 0, count.Const.Int(0))

@@ -12,17 +12,16 @@ import (
 // expandedOpset is the operator set of the nodes that expansions create.
 const expandedOpset = 18
 
-// expansion is one node under expansion. The first failure is sticky: after it, all results are nil.
+// expansion is one node under expansion. A failure ends it.
 type expansion struct {
 	Builder
 	node *Node
 	in   []*Item
 	// used holds for each output whether it is read.
 	used []bool
-	err  error
 }
 
-// def returns an operator that f expands, which returns the node's outputs. Errors go to the expansion.
+// def returns an operator that f expands, which returns the node's outputs. It calls fail for errors.
 func def(name string, minIn, maxIn int, f func(e *expansion) []*Item) Def {
 	return Def{Name: name, MinIn: minIn, MaxIn: maxIn, Expand: expand(f)}
 }
@@ -30,26 +29,40 @@ func def(name string, minIn, maxIn int, f func(e *expansion) []*Item) Def {
 func expand(f func(e *expansion) []*Item) Expansion {
 	return func(b Builder, n *Node, in []*Item, used []bool) (out []*Item, err error) {
 		defer extent.Catch(&err)
-		e := &expansion{Builder: b, node: n, in: in, used: used}
-		out = f(e)
-		e.failed()
-		return out, e.err
+		defer catchFailure(&err)
+		out = f(&expansion{Builder: b, node: n, in: in, used: used})
+		return out, n.Err()
 	}
 }
 
+// expansionFailure is the panic value of a failed expansion; catchFailure converts it to an error.
+type expansionFailure struct{ error }
+
+func catchFailure(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case expansionFailure:
+		*err = r.error
+	default:
+		panic(r)
+	}
+}
+
+// fail ends the expansion. An earlier error of an attribute takes precedence.
 func (e *expansion) fail(format string, args ...any) {
-	if e.err == nil {
-		e.err = fmt.Errorf(format, args...)
+	e.check()
+	panic(expansionFailure{fmt.Errorf(format, args...)})
+}
+
+// check ends the expansion if an attribute had a wrong type.
+func (e *expansion) check() {
+	if err := e.node.Err(); err != nil {
+		panic(expansionFailure{err})
 	}
 }
 
-// failed reports whether an error occurred, including an attribute of a wrong type.
-func (e *expansion) failed() bool {
-	if e.err == nil {
-		e.err = e.node.Err()
-	}
-	return e.err != nil
-}
+// failed reports whether an attribute had a wrong type.
+func (e *expansion) failed() bool { return e.node.Err() != nil }
 
 // wants reports whether output k is read.
 func (e *expansion) wants(k int) bool { return k < len(e.used) && e.used[k] }
@@ -89,11 +102,8 @@ func floatOf(name string, v float64) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, Float: float32(v)}
 }
 
-// op applies an operator of set expandedOpset, under the node's own name. It returns nil after a failure.
+// op applies an operator of set expandedOpset, under the node's own name.
 func (e *expansion) op(name string, attrs attributes, in ...*Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	n := Node{Name: e.node.Name, Op: name, Opset: expandedOpset, Attrs: map[string]*onnx.Attribute{}, Outputs: 1}
 	for _, a := range attrs {
 		n.Attrs[a.Name] = a
@@ -103,19 +113,16 @@ func (e *expansion) op(name string, attrs attributes, in ...*Value) *Value {
 
 // itself returns the first result of the node's own operator, with its attributes and set.
 func (e *expansion) itself(in ...*Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	n := *e.node
 	n.Weights = false
 	return e.add(n, in)
 }
 
 func (e *expansion) add(n Node, in []*Value) *Value {
+	e.check()
 	v, err := e.Add(n, in...)
 	if err != nil {
 		e.fail("%w", err)
-		return nil
 	}
 	return v
 }
@@ -187,7 +194,7 @@ func (e *expansion) span(v *Value, axis int64, begin, end extent.Extent) *Value 
 	return e.op(Slice, nil, v, e.extents(begin), e.extents(end), e.ints(axis))
 }
 
-// tensorItem returns a tensor as an output; nil after a failure.
+// tensorItem returns a tensor as an output; nil for nil.
 func tensorItem(v *Value) *Item {
 	if v == nil {
 		return nil

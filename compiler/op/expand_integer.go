@@ -28,12 +28,8 @@ var integerDefs = []Def{
 // subtracted: then the product is one of narrow integers, followed by one addition per column. Where b' does not fit
 // into bytes, only a part of its zero points is subtracted, and the row sums of a times the rest from the product.
 func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	if a.Shape.Rank() == 0 || b.Shape.Rank() == 0 {
 		e.fail("operands %v and %v must not be scalars", a.Type, b.Type)
-		return nil
 	}
 	if aZero != nil && aZero.Shape.Rank() == 1 && a.Shape.Rank() > 1 {
 		aZero = e.reshape(aZero, extent.ShapeOf(aZero.Shape.Elements(), extent.Of(1)))
@@ -50,7 +46,7 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	if rest != nil {
 		product = e.lessZero(product, rest, e.op(ReduceSum, nil, e.toInt32(a), e.ints(-1)))
 	}
-	if isZero(aZero) || e.failed() {
+	if isZero(aZero) {
 		return product
 	}
 	sums := e.columnSums(b, a.Shape.Rank() > 1)
@@ -79,9 +75,6 @@ func (e *expansion) byteCentre(v, zero *Value, shape ...int64) (centre, rest *Va
 // columnSums returns the column sums of b, as a row if requested. They are a row of ones times b, which needs no
 // copy of b in a wider type.
 func (e *expansion) columnSums(b *Value, row bool) *Value {
-	if e.failed() {
-		return nil
-	}
 	depth := fixedAt(b, max(0, b.Shape.Rank()-2))
 	if row && b.Shape.Rank() > 1 {
 		return e.op(IntegerMatMul, nil, e.ones(1, depth), b)
@@ -102,12 +95,8 @@ func (e *expansion) lessZero(product, zero, sums *Value) *Value {
 // integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or a
 // single number; wZero may have one per output channel. Known weights stay bytes as in integerMatMul.
 func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	if x.Shape.Rank() < 3 || w.Shape.Rank() != x.Shape.Rank() {
 		e.fail("input %v and weights %v do not fit", x.Type, w.Type)
-		return nil
 	}
 	if wZero != nil && wZero.Shape.Rank() == 1 {
 		wZero = e.along(wZero, 0, int64(w.Shape.Rank()))
@@ -122,9 +111,6 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 		centre, rest = e.byteCentre(w, wZero, append([]int64{w.Const.Shape[0]}, slices.Repeat([]int64{1}, w.Shape.Rank()-1)...)...)
 	}
 	image, w := e.padChannels(x, e.narrow(w, centre))
-	if e.failed() {
-		return nil
-	}
 	var padding []*Value
 	if !isZero(xZero) {
 		padding = []*Value{xZero}
@@ -134,7 +120,7 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 		rest = e.along(rest, 1, rank)
 		sum = e.lessZero(sum, rest, e.op(IntegerConv, attrs, append([]*Value{x, ones}, padding...)...))
 	}
-	if isZero(xZero) || e.failed() {
+	if isZero(xZero) {
 		return sum
 	}
 	terms := array.Elements(w.Const.Shape[1:])
@@ -149,9 +135,6 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 // with three colours, so that instructions can multiply whole groups of neighbours. The added weights are zero and
 // leave the result unchanged.
 func (e *expansion) padChannels(x, w *Value) (image, weights *Value) {
-	if e.failed() {
-		return nil, nil
-	}
 	channels := w.Const.Shape[1]
 	missing := missingChannels(channels)
 	if missing == 0 || missing > channels || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
@@ -189,7 +172,7 @@ func (e *expansion) centred(v, zero *Value) *Value {
 // narrow is centred in the smallest signed type that holds the differences of known integers. Most need no
 // conversion, and some take hundreds of megabytes: there is no copy in a wider type.
 func (e *expansion) narrow(v, zero *Value) *Value {
-	if e.failed() || v.DType == array.Int8 && isZero(zero) {
+	if v.DType == array.Int8 && isZero(zero) {
 		return v
 	}
 	if !isKnown(v) || !isKnown(zero) {
@@ -221,7 +204,6 @@ func (e *expansion) eachCentred(value, zeroPoint *Value, visit func(i, x int64))
 	}
 	if shape, err := Broadcast(extent.Fixed(v.Shape...), extent.Fixed(zero.Shape...)); err != nil || !shape.Equal(extent.Fixed(v.Shape...)) {
 		e.fail("zero point %v does not fit %v", zeroPoint.Type, value.Type)
-		return
 	}
 	e.Budget().Steps(float64(v.Len()))
 	steps, axis := make([]int64, len(v.Shape)), len(v.Shape)-len(zero.Shape)
@@ -246,9 +228,6 @@ func (e *expansion) eachCentred(value, zeroPoint *Value, visit func(i, x int64))
 
 // requantize converts sums to integers of the zero point's type: sums times factor, rounded, plus the zero point.
 func (e *expansion) requantize(sums, factor, zero *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	scaled := e.op(Mul, nil, e.toFloat32(sums), factor)
 	return e.quantize(onnx.DataType(zero.DType), scaled, e.scalar(array.Float32, 1), zero)
 }
@@ -271,9 +250,6 @@ func (e *expansion) perRow(v *Value) *Value {
 
 func (e *expansion) qLinearMatMul() []*Item {
 	in := e.tensors()
-	if e.failed() {
-		return nil
-	}
 	sums := e.integerMatMul(in[0], in[2], in[3], in[5])
 	factor := e.ratio(e.perRow(in[1]), in[4], e.perRow(in[6]))
 	return only(e.requantize(sums, factor, e.perRow(in[7])))
@@ -282,13 +258,7 @@ func (e *expansion) qLinearMatMul() []*Item {
 // qLinearConv adds the bias, whose scale is the product of the scales of input and weights, before rounding.
 func (e *expansion) qLinearConv() []*Item {
 	in := e.tensors()
-	if e.failed() {
-		return nil
-	}
 	sums := e.integerConv(in[0], in[2], in[3], in[5])
-	if e.failed() {
-		return nil
-	}
 	rank := int64(in[0].Shape.Rank())
 	if len(in) > 8 && in[8] != nil {
 		sums = e.op(Add, nil, sums, e.along(in[8], 1, rank))

@@ -10,7 +10,7 @@ const legacyOpset = 7
 // AlignLegacy gives the second operand of an operator before legacyOpset axes of extent 1, so that numpy
 // broadcasting matches the attributes "broadcast" and "axis": its axes correspond to those of the first operand
 // from axis on. The slope of PRelu is per channel.
-func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error {
+func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) (err error) {
 	if n.Opset >= legacyOpset || len(values) != 2 || values[0] == nil || values[1] == nil {
 		return nil
 	}
@@ -33,9 +33,10 @@ func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error
 	if axis < 0 || missing <= 0 || n.Err() != nil {
 		return nil // the operator itself rejects a mismatch
 	}
+	defer catchFailure(&err)
 	e := &expansion{Builder: b, node: n}
 	values[1] = e.reshape(values[1], extent.Concat(values[1].Shape, ones(int(missing))))
-	return e.err
+	return nil
 }
 
 // LegacyList returns the attribute of an old operator that is operand 1 of newer ones; nil for other operators.

@@ -11,13 +11,7 @@ var lossDefs = []Def{
 	}),
 	def("SoftmaxCrossEntropyLoss", 2, 3, func(e *expansion) []*Item {
 		scores := e.tensor(0)
-		if e.failed() {
-			return nil
-		}
 		logs := e.op(LogSoftmax, attributes{intOf("axis", 1)}, scores)
-		if e.failed() {
-			return nil
-		}
 		return []*Item{tensorItem(e.likelihoodLoss(logs, e.tensor(1), e.tensor(2))), tensorItem(logs)}
 	}),
 }
@@ -26,9 +20,7 @@ var lossDefs = []Def{
 // without targets equal to the attribute "ignore_index"; reduced by the attribute "reduction", where the mean is
 // weighted.
 func (e *expansion) likelihoodLoss(x, target, weight *Value) *Value {
-	if e.failed() || !e.fitsClasses(x, target, weight) {
-		return nil
-	}
+	e.checkClasses(x, target, weight)
 	index := target
 	var counts *Value // of each target: its weight, zero when it is ignored
 	if a := e.node.Attrs["ignore_index"]; a != nil {
@@ -51,20 +43,16 @@ func (e *expansion) likelihoodLoss(x, target, weight *Value) *Value {
 	return e.reduceLoss(loss, counts)
 }
 
-func (e *expansion) fitsClasses(x, target, weight *Value) bool {
+func (e *expansion) checkClasses(x, target, weight *Value) {
 	if x.Shape.Rank() < 2 || !target.Shape.Equal(extent.Concat(x.Shape.Slice(0, 1), x.Shape.Slice(2, x.Shape.Rank()))) {
 		e.fail("scores %v and targets %v do not fit", x.Type, target.Type)
-		return false
 	}
 	if weight != nil && (weight.DType != x.DType || !weight.Shape.Equal(x.Shape.Slice(1, 2))) {
 		e.fail("weights %v do not fit scores %v", weight.Type, x.Type)
-		return false
 	}
 	if target.DType != array.Int32 && target.DType != array.Int64 {
 		e.fail("targets %v are not i32 or i64", target.Type)
-		return false
 	}
-	return true
 }
 
 func (e *expansion) reduceLoss(loss, counts *Value) *Value {

@@ -12,9 +12,6 @@ import (
 func (e *expansion) matMulNBits() []*Item {
 	x, bias := e.tensor(0), e.tensor(5)
 	w := e.packedWeights()
-	if e.failed() {
-		return nil
-	}
 	result := e.blockMatMul(x, w)
 	if bias != nil {
 		result = e.op(Add, nil, result, bias)
@@ -31,9 +28,6 @@ const (
 // packedWeights returns the weights of a MatMulNBits.
 func (e *expansion) packedWeights() (w blockWeights) {
 	x, codes, scales, zeros := e.tensor(0), e.tensor(1), e.tensor(2), e.tensor(3)
-	if e.failed() {
-		return w
-	}
 	depth, columns := e.node.Int("K", 0), e.node.Int("N", 0)
 	w.bits, w.block = e.node.Int("bits", 4), e.node.Int("block_size", 0)
 	switch {
@@ -46,9 +40,6 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	case codes.Const == nil || scales.Const == nil || !isKnown(zeros):
 		e.fail("weights, scales or zero points are not constants: save the model with them as initializers")
 	}
-	if e.failed() {
-		return w
-	}
 	blocks := (depth-1)/w.block + 1
 	e.checkOrder(depth, w.block)
 	if want := []int64{columns, blocks, w.block * w.bits / 8}; codes.DType != array.Uint8 || !slices.Equal(codes.Const.Shape, want) {
@@ -56,9 +47,6 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	}
 	if !scales.DType.IsFloat() || scales.Const.Len() != columns*blocks {
 		e.fail("input 2 %v has not a scale for each of %d blocks of N=%d columns", scales.Type, blocks, columns)
-	}
-	if e.failed() {
-		return w
 	}
 	w.codes = rowsOfCodes(codes.Const, (depth*w.bits+7)/8)
 	w.scale = e.transposed(&array.Array{DType: scales.DType, Shape: []int64{columns, blocks}, Data: scales.Const.Data})
@@ -72,17 +60,15 @@ func (e *expansion) packedWeights() (w blockWeights) {
 // checkOrder rejects columns of weights in another order than that of input 0.
 func (e *expansion) checkOrder(depth, block int64) {
 	order := e.tensor(4)
-	if order == nil || e.failed() {
+	if order == nil {
 		return
 	}
 	if order.Const == nil || !order.DType.IsInt() || order.Const.Len() < depth {
 		e.fail("input 4 (g_idx) %v is not a constant with the block of each of K=%d columns", order.Type, depth)
-		return
 	}
 	for k := range depth {
 		if order.Const.Int(k) != k/block {
 			e.fail("input 4 (g_idx), which reorders columns, is not supported: quantise without reordering (act_order)")
-			return
 		}
 	}
 }
@@ -122,7 +108,6 @@ func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *arra
 	row := (blocks*bits + 7) / 8
 	if zeros.DType != array.Uint8 || zeros.Const.Len() != columns*row {
 		e.fail("input 3 %v has not a zero point for each of %d blocks of N=%d columns: want u8[%d,%d], or one float each", zeros.Type, blocks, columns, columns, row)
-		return nil
 	}
 	out := array.New(array.Uint8, blocks, columns)
 	for n := range columns {

@@ -30,9 +30,8 @@ func (e *expansion) batchNormalization() []*Item {
 		return only(e.itself(in...))
 	}
 	x := in[0]
-	if e.failed() || x.Shape.Rank() < 2 {
+	if x.Shape.Rank() < 2 {
 		e.fail("input %v has no channel axis", x.Type)
-		return nil
 	}
 	axes := []int64{0}
 	for k := 2; k < x.Shape.Rank(); k++ {
@@ -40,9 +39,6 @@ func (e *expansion) batchNormalization() []*Item {
 	}
 	all, flat := e.ints(axes...), attributes{intOf("keepdims", 0)}
 	mean := e.op(ReduceMean, flat, x, all)
-	if e.failed() {
-		return nil
-	}
 	centred := e.op(Sub, nil, x, e.along(mean, 1, int64(x.Shape.Rank())))
 	variance := e.op(ReduceMean, flat, e.op(Mul, nil, centred, centred), all)
 	epsilon := attributes{floatOf("epsilon", e.node.Float("epsilon", 1e-5))}
@@ -52,9 +48,6 @@ func (e *expansion) batchNormalization() []*Item {
 
 // running moves a statistic towards that of the batch.
 func (e *expansion) running(before, batch *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	momentum := e.node.Float("momentum", 0.9)
 	old := e.op(Mul, nil, before, e.scalar(before.DType, momentum))
 	return e.op(Add, nil, old, e.op(Mul, nil, e.cast(before.DType, batch), e.scalar(before.DType, 1-momentum)))
@@ -64,13 +57,9 @@ func (e *expansion) running(before, batch *Value) *Value {
 // group, ...]. Scale and bias are per group before operator set 21, and per channel since.
 func (e *expansion) groupNormalization() []*Item {
 	x, scale, bias := e.tensor(0), e.tensor(1), e.tensor(2)
-	if e.failed() {
-		return nil
-	}
 	groups := e.node.Int("num_groups", 0)
 	if x.Shape.Rank() < 2 || groups < 1 || fixedAt(x, 1)%groups != 0 {
 		e.fail("input %v does not have %d groups of channels", x.Type, groups)
-		return nil
 	}
 	count := fixedAt(x, 1)
 	per := count / groups
@@ -82,7 +71,6 @@ func (e *expansion) groupNormalization() []*Item {
 	parameter := func(v *Value) *Value {
 		if !v.Shape.Equal(extent.Fixed(count)) {
 			e.fail("scale or bias %v does not have %d elements", v.Type, count)
-			return nil
 		}
 		return e.reshape(v, extent.Concat(extent.Fixed(1, groups, count/groups), ones(rank-2)))
 	}
@@ -94,9 +82,6 @@ func (e *expansion) groupNormalization() []*Item {
 // lpNormalization divides by the norm along an axis; zeros stay zeros.
 func (e *expansion) lpNormalization() []*Item {
 	x := e.tensor(0)
-	if e.failed() {
-		return nil
-	}
 	name := ""
 	switch p := e.node.Int("p", 2); p {
 	case 1:
@@ -114,9 +99,6 @@ func (e *expansion) lpNormalization() []*Item {
 // meanVarianceNormalization is (x-mean)/(deviation+1e-9), by its definition.
 func (e *expansion) meanVarianceNormalization() []*Item {
 	x := e.tensor(0)
-	if e.failed() {
-		return nil
-	}
 	axes := e.ints(e.node.Ints("axes", []int64{0, 2, 3})...)
 	centred := e.op(Sub, nil, x, e.op(ReduceMean, nil, x, axes))
 	variance := e.op(ReduceMean, nil, e.op(Mul, nil, centred, centred), axes)
@@ -127,14 +109,10 @@ func (e *expansion) meanVarianceNormalization() []*Item {
 // dropout is the identity at inference, and its mask keeps everything; training mode requires ratio 0.
 func (e *expansion) dropout() []*Item {
 	x, training := e.tensor(0), e.tensor(2)
-	if e.failed() {
-		return nil
-	}
 	ratio := e.tensor(1)
 	none := ratio != nil && ratio.Const != nil && ratio.Const.Len() == 1 && ratio.Const.Float(0) == 0
 	if is, known := e.truth(training); training != nil && (is || !known) && !none {
 		e.fail("dropout in training mode draws random numbers: export the model for inference")
-		return nil
 	}
 	if !e.wants(1) {
 		return only(x)

@@ -10,7 +10,7 @@ import (
 // zero for excluded keys; or it holds the number of keys, (batch), or their ends and then starts, (2*batch). It
 // returns nil without a mask, and for one with equal elements for all keys.
 func (e *expansion) visibleKeys(mask, q, k, pastKeys *Value) *Value {
-	if mask == nil || e.failed() {
+	if mask == nil {
 		return nil
 	}
 	batch, queries, one := q.Shape.At(0), q.Shape.At(q.Shape.Rank()-2), extent.Of(1)
@@ -48,8 +48,5 @@ func (e *expansion) keyPlaces(k, pastKeys *Value, keys extent.Extent) *Value {
 
 // perSequence returns one number per sequence as (batch, 1, 1, 1).
 func (e *expansion) perSequence(v *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	return e.reshape(e.cast(array.Int64, v), perBatch(v))
 }

@@ -15,9 +15,6 @@ func (e *expansion) qLinearGlobalAveragePool() []*Item {
 	x, zero := e.tensor(0), e.oneForAll(e.tensor(2))
 	e.refuseChannelsLast()
 	sums := e.op(ImageSum, nil, x)
-	if e.failed() {
-		return nil
-	}
 	count := e.op("ReduceProd", attributes{intOf("keepdims", 0)}, e.spatial(x))
 	if !isZero(zero) {
 		sums = e.op(Sub, nil, sums, e.op(Mul, nil, e.toInt32(zero), e.toInt32(count)))
@@ -33,9 +30,6 @@ func (e *expansion) qLinearGlobalAveragePool() []*Item {
 func (e *expansion) qLinearAveragePool() []*Item {
 	e.refuseChannelsLast()
 	x, zero := e.tensor(0), e.oneForAll(e.tensor(2))
-	if e.failed() {
-		return nil
-	}
 	var window attributes
 	for _, name := range windowAttributes {
 		if a := e.node.Attrs[name]; a != nil {

@@ -105,9 +105,6 @@ func (e *expansion) operands() (data, weights Dequantised, factor *Value) {
 
 // scaled converts sums to floats and adds the bias.
 func (e *expansion) scaled(sums, factor, bias *Value) []*Item {
-	if e.failed() {
-		return nil
-	}
 	result := e.op(Mul, nil, e.toFloat32(sums), factor)
 	if bias != nil {
 		result = e.op(Add, nil, result, bias)
@@ -118,9 +115,6 @@ func (e *expansion) scaled(sums, factor, bias *Value) []*Item {
 func (e *expansion) quantisedConv() []*Item {
 	data, weights, factor := e.operands()
 	sums := e.integerConv(data.Integer, data.Zero, weights.Integer, weights.Zero)
-	if e.failed() {
-		return nil
-	}
 	rank, bias := int64(sums.Shape.Rank()), e.tensor(2)
 	if factor.Shape.Rank() == 1 {
 		factor = e.along(factor, 1, rank)
@@ -138,9 +132,6 @@ func (e *expansion) quantisedMatMul() []*Item {
 
 func (e *expansion) quantisedGemm() []*Item {
 	data, weights, factor := e.operands()
-	if e.failed() {
-		return nil
-	}
 	if e.node.Int("transB", 0) != 0 {
 		weights.Integer = e.op(Transpose, attributes{{Name: "perm", Type: onnx.AttrInts, Ints: []int64{1, 0}}}, weights.Integer)
 	}

@@ -23,17 +23,11 @@ func (v *Value) dataType() int64 {
 // castLike is a Cast to the type of operand 1, whose shape does not matter.
 func (e *expansion) castLike() []*Item {
 	x, like := e.tensor(0), e.tensor(1)
-	if e.failed() {
-		return nil
-	}
 	return only(e.op(Cast, attributes{intOf("to", like.dataType()), intOf("saturate", e.node.Int("saturate", 1))}, x))
 }
 
 func (e *expansion) quantizeLinear() []*Item {
 	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
-	if e.failed() {
-		return nil
-	}
 	to := e.node.Int("output_dtype", 0)
 	if to == 0 {
 		to = int64(onnx.DataType(array.Uint8))
@@ -49,7 +43,7 @@ func (e *expansion) quantizeLinear() []*Item {
 	}
 	scale, zero = e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)
 	switch d := onnx.NarrowType(to); {
-	case e.failed(), d == array.Invalid:
+	case d == array.Invalid:
 		return only(e.quantize(int32(to), x, scale, zero))
 	case d == array.Float32:
 		return only(e.quantizeFloat8(to, x, scale, zero))
@@ -87,9 +81,6 @@ func (e *expansion) quantize(to int32, x, scale, zero *Value) *Value {
 
 func (e *expansion) dequantizeLinear() []*Item {
 	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
-	if e.failed() {
-		return nil
-	}
 	to := cmp.Or(e.node.Int("output_dtype", 0), scale.dataType())
 	if _, ok := float8Formats[x.Narrow]; ok {
 		return only(e.dequantizeFloat8(to, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
@@ -124,9 +115,6 @@ func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
 			zero = e.reshape(zero, single)
 		}
 	}
-	if e.failed() {
-		return nil
-	}
 	n := Node{Name: e.node.Name, Op: Dequantize, Opset: expandedOpset, Outputs: 1, Weights: true}
 	n.Attrs = map[string]*onnx.Attribute{"to": intOf("to", to)}
 	return e.reshape(e.add(n, []*Value{x, scale, zero}), shape)
@@ -140,7 +128,7 @@ func (e *expansion) perElement(v *Value, shape extent.Shape) *Value {
 
 // perPosition is perElement for a given axis and block size, 0 for none.
 func (e *expansion) perPosition(v *Value, shape extent.Shape, axis, block int64) *Value {
-	if v == nil || e.failed() {
+	if v == nil {
 		return v
 	}
 	if v.Shape.Elements().Is(1) {
@@ -152,14 +140,12 @@ func (e *expansion) perPosition(v *Value, shape extent.Shape, axis, block int64)
 	}
 	if axis < 0 || axis >= rank {
 		e.fail("axis %d is outside data of shape %v", axis, shape)
-		return nil
 	}
 	if block > 0 {
 		return e.repeatBlocks(v, shape, int(axis), block)
 	}
 	if !v.Shape.Equal(shape.Slice(int(axis), int(axis)+1)) {
 		e.fail("scale or zero point %v does not fit axis %d of %v", v.Type, axis, shape)
-		return nil
 	}
 	return e.along(v, axis, rank)
 }
@@ -175,7 +161,6 @@ func (e *expansion) repeatBlocks(v *Value, shape extent.Shape, axis int, block i
 	want := shape.With(axis, size.CeilOver(by))
 	if !v.Shape.Equal(want) || !by.AtMost(size) {
 		e.fail("scale or zero point %v does not fit blocks of %d on axis %d of %v", v.Type, block, axis, shape)
-		return nil
 	}
 	v = e.expand(e.reshape(v, inserted(want, axis+1, 1)), inserted(want, axis+1, block))
 	return e.span(e.reshape(v, want.With(axis, want.At(axis).Times(by))), int64(axis), extent.Of(0), size)
@@ -189,9 +174,6 @@ func inserted(shape extent.Shape, axis int, size int64) extent.Shape {
 // dynamicQuantizeLinear quantises to u8 with the scale for the data's range, extended to zero.
 func (e *expansion) dynamicQuantizeLinear() []*Item {
 	x := e.tensor(0)
-	if e.failed() {
-		return nil
-	}
 	flat := attributes{intOf("keepdims", 0)}
 	zero, steps := e.scalar(x.DType, 0), e.scalar(x.DType, 255)
 	low := e.op(Min, nil, e.op(ReduceMin, flat, x), zero)

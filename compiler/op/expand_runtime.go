@@ -29,9 +29,7 @@ func ofRuntime(d Def) Def {
 
 // as expands another operator, with the given attributes and inputs; nil inputs are omitted.
 func (e *expansion) as(f func(*expansion) []*Item, attrs attributes, in ...*Value) []*Item {
-	if e.failed() {
-		return make([]*Item, 4)
-	}
+	e.check()
 	n := Node{Name: e.node.Name, Op: e.node.Op, Opset: expandedOpset, Attrs: map[string]*onnx.Attribute{}, Outputs: e.node.Outputs}
 	for _, a := range attrs {
 		n.Attrs[a.Name] = a
@@ -41,10 +39,7 @@ func (e *expansion) as(f func(*expansion) []*Item, attrs attributes, in ...*Valu
 		other.in = append(other.in, tensorItem(v))
 	}
 	out := f(other)
-	if other.failed() {
-		e.fail("%w", other.err)
-		return make([]*Item, 4)
-	}
+	other.check()
 	return out
 }
 
@@ -52,7 +47,6 @@ func (e *expansion) as(f func(*expansion) []*Item, attrs attributes, in ...*Valu
 func (e *expansion) simplifiedLayerNormalization() []*Item {
 	if e.wants(1) {
 		e.fail("output 1, which is for training, is not supported: export the model for inference")
-		return nil
 	}
 	return only(e.rootMeanSquare(e.tensor(0), e.tensor(1), e.node.Int("axis", -1)))
 }
@@ -65,7 +59,6 @@ func (e *expansion) rootMeanSquare(x, scale *Value, axis int64) *Value {
 func (e *expansion) skipSimplifiedLayerNormalization() []*Item {
 	if e.wants(1) || e.wants(2) {
 		e.fail("outputs 1 and 2, which are for training, are not supported: export the model for inference")
-		return nil
 	}
 	sum := e.op(Add, nil, e.tensor(0), e.tensor(1))
 	if bias := e.tensor(3); bias != nil {
@@ -77,16 +70,11 @@ func (e *expansion) skipSimplifiedLayerNormalization() []*Item {
 // cachedRotaryEmbedding is a RotaryEmbedding whose positions are input 1: all of them, or the first.
 func (e *expansion) cachedRotaryEmbedding() []*Item {
 	x, places, cosines, sines := e.tensor(0), e.tensor(1), e.tensor(2), e.tensor(3)
-	if e.failed() {
-		return nil
-	}
 	if scale := e.node.Float("scale", 1); scale != 1 || e.node.Int("is_packed_batching", 0) != 0 {
 		e.fail("a scale other than 1 and packed batching are not supported")
-		return nil
 	}
 	if cosines.Shape.Rank() != 2 || x.Shape.Rank() != 3 && x.Shape.Rank() != 4 {
 		e.fail("input %v or cosines %v have a wrong number of axes", x.Type, cosines.Type)
-		return nil
 	}
 	positions := x.Shape.At(x.Shape.Rank() - 2)
 	if places.Shape.Elements().Is(1) {
@@ -125,9 +113,7 @@ func (e *expansion) groupQueryAttention() []*Item {
 	heads, groups := e.node.Int("num_heads", 0), e.node.Int("kv_num_heads", 0)
 	q, k, v := e.queryKeyValue(heads, groups)
 	sink := e.attentionSink(heads)
-	if e.failed() || !e.pastFits(q.Shape.At(1)) {
-		return nil
-	}
+	e.checkPast(q.Shape.At(1))
 	places := e.placesBehindPast(q)
 	q, k = e.turned(q, heads, places), e.turned(k, groups, places)
 	attrs := attributes{intOf("q_num_heads", heads), intOf("kv_num_heads", groups), intOf("is_causal", 1), floatOf("softcap", e.node.Float("softcap", 0))}
@@ -156,12 +142,8 @@ func (e *expansion) placesBehindPast(x *Value) *Value {
 // queryKeyValue returns inputs 0 to 2, or the parts of input 0 if the others are omitted.
 func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 	q, k, v = e.tensor(0), e.tensor(1), e.tensor(2)
-	if e.failed() {
-		return nil, nil, nil
-	}
 	if heads < 1 || groups < 1 || q.Shape.Rank() != 3 {
 		e.fail("query %v does not fit %d heads that share %d keys and values", q.Type, heads, groups)
-		return nil, nil, nil
 	}
 	if k != nil || v != nil {
 		if k == nil || v == nil {
@@ -172,7 +154,6 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 	features := fixedAt(q, 2)
 	if features%(heads+2*groups) != 0 {
 		e.fail("packed query, key and value %v do not fit %d heads that share %d keys and values", q.Type, heads, groups)
-		return nil, nil, nil
 	}
 	size := features / (heads + 2*groups)
 	part := func(from, to int64) *Value { return e.slice(q, 2, from*size, to*size) }
@@ -184,7 +165,6 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 func (e *expansion) attentionSink(heads int64) *Value {
 	sink := e.tensor(11)
 	switch {
-	case e.failed():
 	case e.wants(3):
 		e.fail("output 3, the scores, is not supported")
 	case sink != nil && !sink.Shape.Elements().Is(heads):
@@ -197,18 +177,15 @@ func (e *expansion) attentionSink(heads int64) *Value {
 	return nil
 }
 
-// pastFits checks the past, if any, and the known lengths, against the number of new tokens.
-func (e *expansion) pastFits(tokens extent.Extent) bool {
+// checkPast checks the past, if any, and the known lengths, against the number of new tokens.
+func (e *expansion) checkPast(tokens extent.Extent) {
 	keys, values := e.tensor(3), e.tensor(4)
 	all := tokens
 	switch {
-	case e.failed():
-		return false
 	case keys != nil && values != nil && keys.Shape.Rank() == 4 && values.Shape.Rank() == 4:
 		all = all.Plus(keys.Shape.At(2))
 	case keys != nil || values != nil:
 		e.fail("the keys and values of the past do not have 4 axes, or one of them is missing")
-		return false
 	}
 	if total, known := e.knownInts(6); known && (len(total) != 1 || total[0] != all) {
 		e.fail("input 6, how many tokens there are, is not %v, those of the past and the new ones: a past with room for more is not supported", all)
@@ -220,16 +197,14 @@ func (e *expansion) pastFits(tokens extent.Extent) bool {
 	for k, n := range lengths {
 		if length := n.Plus(extent.Of(1)); keys != nil && length != all {
 			e.fail("sequence %d has %v tokens where the past and the new ones are %v: sequences after a past must have equal lengths", k, length, all)
-			break
 		}
 	}
-	return !e.failed()
 }
 
 // knownInts returns the integers of input k, which may depend on open extents; known is false if they depend on data.
 func (e *expansion) knownInts(k int) (list []extent.Extent, known bool) {
 	v := e.tensor(k)
-	if v == nil || e.failed() || v.DType.IsFloat() || v.Const == nil && v.Numbers == nil {
+	if v == nil || v.DType.IsFloat() || v.Const == nil && v.Numbers == nil {
 		return nil, false
 	}
 	n := Node{In: []Value{*v}}
@@ -238,21 +213,17 @@ func (e *expansion) knownInts(k int) (list []extent.Extent, known bool) {
 
 // turned rotates queries or keys by the angles of their positions, if the node does so.
 func (e *expansion) turned(x *Value, heads int64, places *Value) *Value {
-	if e.failed() || e.node.Int("do_rotary", 0) == 0 {
+	if e.node.Int("do_rotary", 0) == 0 {
 		return x
 	}
 	cosines, sines := e.tensor(7), e.tensor(8)
 	if cosines == nil || sines == nil {
 		e.fail("do_rotary is set, and cosines or sines are missing")
-		return nil
 	}
 	attrs := attributes{intOf("num_heads", heads), intOf("interleaved", e.node.Int("rotary_interleaved", 0))}
 	if turned := 2 * fixedAt(cosines, cosines.Shape.Rank()-1); turned != fixedAt(x, 2)/heads {
 		attrs = append(attrs, intOf("rotary_embedding_dim", turned))
 	}
 	out := e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)
-	if e.failed() {
-		return nil
-	}
 	return out[0].Tensor
 }

@@ -59,9 +59,6 @@ func (e *expansion) dequantised(k int) *Value {
 // quantised quantises a value by the scale in input k and the zero point that follows, in the type of input 0 if
 // there is no zero point.
 func (e *expansion) quantised(x *Value, k int) *Value {
-	if e.failed() {
-		return nil
-	}
 	attrs := attributes{intOf("output_dtype", e.resultType(k+1))}
 	if q := e.as((*expansion).quantizeLinear, attrs, x, e.tensor(k), e.tensor(k+1))[0]; q != nil {
 		return q.Tensor
@@ -71,9 +68,6 @@ func (e *expansion) quantised(x *Value, k int) *Value {
 
 // quantisedRoundedLast does so with the zero point added before rounding.
 func (e *expansion) quantisedRoundedLast(x *Value, k int) *Value {
-	if e.failed() {
-		return nil
-	}
 	attrs := attributes{intOf("to", e.resultType(k+1)), intOf("round_last", 1)}
 	return e.op(Quantize, attrs, x, e.perElement(e.tensor(k), x.Shape), e.perElement(e.tensor(k+1), x.Shape))
 }
@@ -88,9 +82,6 @@ func (e *expansion) resultType(k int) int64 {
 
 // onFloats applies an ONNX operator with the node's attributes; a softmax selects the operator set.
 func (e *expansion) onFloats(name string, in ...*Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	return e.add(Node{Name: e.node.Name, Op: name, Opset: e.node.Int("opset", expandedOpset), Attrs: e.node.Attrs, Outputs: 1}, in)
 }
 
@@ -104,7 +95,6 @@ func (e *expansion) qLinearWhere() []*Item {
 func (e *expansion) qLinearConcat() []*Item {
 	if len(e.in)%3 != 2 {
 		e.fail("%d inputs are not a scale, a zero point and three of each part", len(e.in))
-		return nil
 	}
 	var parts []*Value
 	for k := 2; k < len(e.in); k += 3 {
@@ -116,9 +106,6 @@ func (e *expansion) qLinearConcat() []*Item {
 // qGemm adds input 6, whose scale is that of the product, and quantises if the result has a scale.
 func (e *expansion) qGemm() []*Item {
 	a, aZero, b, bZero := e.tensor(0), e.tensor(2), e.tensor(3), e.tensor(5)
-	if e.failed() {
-		return nil
-	}
 	if bZero != nil && bZero.Shape.Rank() == 1 && e.node.Int("transB", 0) != 0 {
 		bZero = e.reshape(bZero, extent.ShapeOf(bZero.Shape.At(0), extent.Of(1)))
 	}
@@ -161,9 +148,6 @@ func (e *expansion) matMulIntegerToFloat() []*Item {
 // dynamicQuantizeMatMul quantises input 0 by its range, multiplies it by integers, and adds input 4.
 func (e *expansion) dynamicQuantizeMatMul() []*Item {
 	a := e.as((*expansion).dynamicQuantizeLinear, nil, e.tensor(0))
-	if e.failed() {
-		return nil
-	}
 	sums := e.integerMatMul(a[0].Tensor, a[2].Tensor, e.tensor(1), e.tensor(3))
 	return e.scaled(sums, e.op(Mul, nil, a[1].Tensor, e.tensor(2)), e.tensor(4))
 }

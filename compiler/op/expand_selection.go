@@ -20,9 +20,6 @@ var selections = []Form{
 // nonZero returns a column for each nonzero element: its index.
 func (e *expansion) nonZero() []*Item {
 	x := e.tensor(0)
-	if e.failed() {
-		return nil
-	}
 	mask := x
 	if x.DType != array.Bool {
 		mask = e.op("Not", nil, e.op(Equal, nil, x, e.scalar(x.DType, 0)))
@@ -37,7 +34,6 @@ func (e *expansion) nonZero() []*Item {
 	}
 	if len(rows) == 0 {
 		e.fail("input %v has no axes, and so no indices", x.Type)
-		return nil
 	}
 	return only(e.counted(e.op(Concat, attributes{intOf("axis", 0)}, rows...), 1, e.trues(mask)))
 }
@@ -45,21 +41,14 @@ func (e *expansion) nonZero() []*Item {
 // compress selects by a vector of bools on an axis, or among all elements.
 func (e *expansion) compress() []*Item {
 	x, condition := e.tensor(0), e.tensor(1)
-	if e.failed() {
-		return nil
-	}
 	axis := int64(0)
 	if e.node.Attrs["axis"] == nil {
 		x = e.flat(x)
-	} else if axis = e.axis(e.node.Int("axis", 0), x.Shape.Rank()); e.failed() {
-		return nil
+	} else {
+		axis = e.axis(e.node.Int("axis", 0), x.Shape.Rank())
 	}
-	switch {
-	case e.failed():
-		return nil
-	case condition.DType != array.Bool || condition.Shape.Rank() != 1 || !condition.Shape.At(0).AtMost(x.Shape.At(int(axis))):
+	if condition.DType != array.Bool || condition.Shape.Rank() != 1 || !condition.Shape.At(0).AtMost(x.Shape.At(int(axis))) {
 		e.fail("condition %v does not fit %v elements", condition.Type, x.Shape.At(int(axis)))
-		return nil
 	}
 	chosen := e.op(Gather, attributes{intOf("axis", axis)}, x, e.op(Positions, nil, condition))
 	return only(e.counted(chosen, axis, e.trues(condition)))
@@ -69,15 +58,9 @@ func (e *expansion) compress() []*Item {
 // data.
 func (e *expansion) topK() []*Item {
 	x, k := e.tensor(0), e.tensor(1)
-	if e.failed() {
-		return nil
-	}
 	axis := e.axis(e.node.Int("axis", -1), x.Shape.Rank())
 	if !k.Shape.Elements().Is(1) {
 		e.fail("input 1 (k), %v, is not one number", k.Type)
-	}
-	if e.failed() {
-		return nil
 	}
 	size := x.Shape.At(int(axis))
 	if k.Const != nil {
@@ -91,7 +74,7 @@ func (e *expansion) topK() []*Item {
 
 // result returns a result of the node's own operator; nil if it is not read.
 func (e *expansion) result(output int, in ...*Value) *Value {
-	if !e.wants(output) || e.failed() {
+	if !e.wants(output) {
 		return nil
 	}
 	n := *e.node
@@ -103,7 +86,6 @@ func (e *expansion) result(output int, in ...*Value) *Value {
 func (e *expansion) axis(v int64, rank int) int64 {
 	if v < -int64(rank) || v >= int64(rank) {
 		e.fail("axis %d of a value of rank %d", v, rank)
-		return 0
 	}
 	return (v + int64(rank)) % int64(rank)
 }

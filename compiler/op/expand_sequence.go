@@ -34,7 +34,6 @@ func (e *expansion) onlySequence(elements []*Value) []*Item {
 func (e *expansion) elements(k int) []*Value {
 	if e.in[k] == nil || e.in[k].Sequence == nil {
 		e.fail("input %d is not a sequence", k)
-		return nil
 	}
 	return e.in[k].Sequence.Elements
 }
@@ -42,12 +41,8 @@ func (e *expansion) elements(k int) []*Value {
 // position returns input k as a position among count, possibly counted from the end.
 func (e *expansion) position(k, count int) int {
 	v := e.tensor(k)
-	if e.failed() {
-		return 0
-	}
 	if v.Const == nil || v.Const.Len() != 1 || !v.DType.IsInt() {
 		e.fail("input %d (position) is not constant: sequences must be known when the model is read", k)
-		return 0
 	}
 	at := v.Const.Int(0)
 	if at < 0 {
@@ -55,7 +50,6 @@ func (e *expansion) position(k, count int) int {
 	}
 	if at < 0 || at >= int64(count) {
 		e.fail("position %d is outside a sequence with %d places", v.Const.Int(0), count)
-		return 0
 	}
 	return int(at)
 }
@@ -63,9 +57,6 @@ func (e *expansion) position(k, count int) int {
 func (e *expansion) sequenceAt() []*Item {
 	elements := e.elements(0)
 	at := e.position(1, len(elements))
-	if e.failed() {
-		return nil
-	}
 	return only(elements[at])
 }
 
@@ -78,13 +69,12 @@ func (e *expansion) sequenceInsert() []*Item {
 	at := len(elements)
 	if len(e.in) > 2 {
 		at = e.position(2, len(elements)+1)
-		if p := e.tensor(2); !e.failed() && p.Const.Int(0) < 0 {
+		if p := e.tensor(2); p.Const.Int(0) < 0 {
 			at-- // from the end means from the last element
 		}
 	}
-	if e.failed() || at < 0 {
+	if at < 0 {
 		e.fail("the position is outside a sequence with %d elements", len(elements))
-		return nil
 	}
 	return e.onlySequence(slices.Insert(slices.Clone(elements), at, v))
 }
@@ -95,9 +85,8 @@ func (e *expansion) sequenceErase() []*Item {
 	if len(e.in) > 1 {
 		at = e.position(1, len(elements))
 	}
-	if e.failed() || at < 0 {
+	if at < 0 {
 		e.fail("the sequence has no elements")
-		return nil
 	}
 	return e.onlySequence(slices.Delete(slices.Clone(elements), at, at+1))
 }
@@ -121,18 +110,13 @@ func (e *expansion) sequenceMap() []*Item {
 			}
 			if len(it.Sequence.Elements) != count {
 				e.fail("input %d has %d elements, want %d", k, len(it.Sequence.Elements), count)
-				return nil
 			}
 			arguments[k] = tensorItem(it.Sequence.Elements[t])
 		}
 		results := e.body(g, arguments)
-		if e.failed() {
-			return nil
-		}
 		for k, it := range results {
 			if it.Tensor == nil {
 				e.fail("output %q of the body is not a tensor", g.Outputs[k].Name)
-				return nil
 			}
 			outs[k].Sequence.Elements = append(outs[k].Sequence.Elements, it.Tensor)
 		}
@@ -143,9 +127,6 @@ func (e *expansion) sequenceMap() []*Item {
 // splitToSequence splits an axis into single positions, equal parts, or parts of given lengths.
 func (e *expansion) splitToSequence() []*Item {
 	v := e.tensor(0)
-	if e.failed() {
-		return nil
-	}
 	rank := int64(v.Shape.Rank())
 	axis := e.node.Int("axis", 0)
 	if axis < 0 {
@@ -153,12 +134,8 @@ func (e *expansion) splitToSequence() []*Item {
 	}
 	if axis < 0 || axis >= rank {
 		e.fail("axis %d is outside %v", axis, v.Type)
-		return nil
 	}
 	lengths := e.splitLengths(v.Shape.At(int(axis)))
-	if e.failed() {
-		return nil
-	}
 	keep := e.node.Int("keepdims", 1) != 0 || len(e.in) > 1
 	var parts []*Value
 	begin := extent.Of(0)
@@ -180,25 +157,21 @@ func (e *expansion) splitLengths(size extent.Extent) []extent.Extent {
 		list, known := e.knownInts(1)
 		if !known || !split.DType.IsInt() {
 			e.fail("input 1 (split) is not constant: sequences must be known when the model is read")
-			return nil
 		}
 		if split.Shape.Rank() == 1 {
 			return e.givenLengths(list, size)
 		}
 		if len(list) != 1 {
 			e.fail("input 1 (split) is %v and neither a length nor a list of them", split.Type)
-			return nil
 		}
 		part = list[0]
 	}
 	if part.Min() < 1 || size.Max()/part.Min() > MaxNodes {
 		e.fail("an axis of %v cannot be split in parts of %v", size, part)
-		return nil
 	}
 	count, ok := size.CeilOver(part).Const()
 	if !ok {
 		e.fail("how many parts of %v an axis of %v has depends on an open extent: fix it by --shape", part, size)
-		return nil
 	}
 	var lengths []extent.Extent
 	for k := range count {
@@ -212,7 +185,6 @@ func (e *expansion) givenLengths(list []extent.Extent, size extent.Extent) []ext
 	for _, length := range list {
 		if rest = rest.Minus(length); length.Min() < 0 || rest.Min() < 0 {
 			e.fail("parts of an axis of %v have the length %v", size, length)
-			return nil
 		}
 	}
 	if !rest.Is(0) {
@@ -255,7 +227,6 @@ func (e *expansion) optionalHasElement() []*Item {
 func (e *expansion) optionalGetElement() []*Item {
 	if isEmpty(e.in[0]) {
 		e.fail("the optional has no element")
-		return nil
 	}
 	return []*Item{e.in[0]}
 }

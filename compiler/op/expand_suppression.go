@@ -17,14 +17,9 @@ const maxSuppressions = 2048
 // it. The result has rows of batch, class and box. A negative number of boxes means none, a large one all.
 func (e *expansion) nonMaxSuppression() []*Item {
 	boxes, scores := e.tensor(0), e.tensor(1)
-	if e.failed() || !e.boxesFit(boxes, scores) {
-		return nil
-	}
+	e.checkBoxes(boxes, scores)
 	wanted, shape := e.parameter(2, array.Int64, 0), scores.Shape
 	rounds := shape.Max()[2] // some find no box if there are fewer
-	if e.failed() {
-		return nil
-	}
 	if wanted.Const != nil {
 		rounds = max(0, min(rounds, wanted.Const.Int(0)))
 	}
@@ -32,7 +27,6 @@ func (e *expansion) nonMaxSuppression() []*Item {
 	case rounds > maxSuppressions:
 		e.fail("up to %d boxes of a class would be selected, and %d are supported: make input 2 (max_output_boxes_per_class) a smaller constant",
 			rounds, maxSuppressions)
-		return nil
 	case rounds == 0 || shape.IsEmpty():
 		return only(e.known(array.New(array.Int64, 0, 3)))
 	}
@@ -43,18 +37,17 @@ func (e *expansion) nonMaxSuppression() []*Item {
 	return only(e.counted(e.selectedBoxes(chosen, e.op(Positions, nil, mask)), 0, e.trues(mask)))
 }
 
-func (e *expansion) boxesFit(boxes, scores *Value) bool {
+func (e *expansion) checkBoxes(boxes, scores *Value) {
 	b, s := boxes.Shape, scores.Shape
 	if b.Rank() != 3 || s.Rank() != 3 || !b.At(2).Is(4) || b.At(0) != s.At(0) || b.At(1) != s.At(2) || boxes.DType != scores.DType || !boxes.DType.IsFloat() {
 		e.fail("boxes %v and scores %v do not fit", boxes.Type, scores.Type)
 	}
-	return !e.failed()
 }
 
 // parameter returns input k, a single number, as a scalar; def if it was omitted.
 func (e *expansion) parameter(k int, d array.DType, def float64) *Value {
 	v := e.tensor(k)
-	if v == nil || e.failed() {
+	if v == nil {
 		return e.scalar(d, def)
 	}
 	if !v.Shape.Elements().Is(1) {
@@ -83,7 +76,7 @@ func (e *expansion) suppressed(corners, scores *Value, rounds int64) *Value {
 	smallest := e.parameter(4, scores.DType, math.Inf(-1))
 	left := e.op(Where, nil, e.op(Greater, nil, scores, smallest), scores, e.scalar(scores.DType, math.Inf(-1)))
 	all := func() *Value { return e.rounds(candidates{left, corners, nil}, corners, limit, rounds) }
-	if boxes, ok := scores.Shape.At(2).Const(); e.failed() || !ok || !pools(boxes, rounds) {
+	if boxes, ok := scores.Shape.At(2).Const(); !ok || !pools(boxes, rounds) {
 		return all()
 	}
 	pool, cut := e.pool(left, corners)
@@ -143,9 +136,6 @@ func (e *expansion) pool(scores, corners *Value) (candidates, *Value) {
 
 // best returns the largest elements along an axis in descending order, with their positions.
 func (e *expansion) best(v *Value, axis, count int64) (values, places *Value) {
-	if e.failed() {
-		return nil, nil
-	}
 	n := Node{Name: e.node.Name, Op: TopK, Opset: expandedOpset, Attrs: map[string]*onnx.Attribute{"axis": intOf("axis", axis)}, Outputs: 2}
 	in := []*Value{v, e.ints(count)}
 	values = e.add(n, in)
@@ -155,9 +145,6 @@ func (e *expansion) best(v *Value, axis, count int64) (values, places *Value) {
 
 // selectedBoxes returns the rows of the result for positions in the selection.
 func (e *expansion) selectedBoxes(chosen, at *Value) *Value {
-	if e.failed() {
-		return nil
-	}
 	classes, rounds := chosen.Shape.At(1), chosen.Shape.At(2)
 	batch := e.op(Div, nil, at, e.count(classes.Times(rounds)))
 	class := e.op("Mod", nil, e.op(Div, nil, at, e.count(rounds)), e.count(classes))

@@ -47,9 +47,6 @@ func (e *expansion) optimise(states int, update func(o *optimiser, x, g *Value, 
 			}
 			own = append(own, v)
 		}
-		if e.failed() {
-			return nil
-		}
 		d := own[0].DType
 		o := &optimiser{expansion: e, dtype: d, rate: e.cast(d, in[0]), updates: e.cast(d, in[1])}
 		for kind, v := range update(o, own[0], own[1], own[2:]) {

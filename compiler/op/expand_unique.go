@@ -15,9 +15,6 @@ var uniqueForm = Form{
 // number of the distinct slice for each slice, and the multiplicities.
 func (e *expansion) unique() []*Item {
 	x := e.tensor(0)
-	if e.failed() {
-		return nil
-	}
 	axis := int64(0)
 	if e.node.Attrs["axis"] == nil {
 		x = e.flat(x)
@@ -28,9 +25,6 @@ func (e *expansion) unique() []*Item {
 	sorted := attributes{intOf("sorted", e.node.Int("sorted", 1))}
 	first := e.op(UniqueFirst, nil, rows)
 	which := e.op(UniqueRank, sorted, rows, first)
-	if e.failed() {
-		return nil
-	}
 	size := x.Shape.At(int(axis))
 	row, column := extent.ShapeOf(extent.Of(1), size), extent.ShapeOf(size, extent.Of(1))
 	places := e.positions(extent.ShapeOf(size))
@@ -51,9 +45,6 @@ func (e *expansion) unique() []*Item {
 
 // rows returns the slices of a value along an axis as rows of a matrix.
 func (e *expansion) rows(x *Value, axis int) *Value {
-	if e.failed() {
-		return nil
-	}
 	perm := []int64{int64(axis)}
 	for k := range x.Shape.Rank() {
 		if k != axis {
