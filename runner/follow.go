@@ -237,7 +237,7 @@ func (m *measurement) load(e event) error {
 func (m *measurement) start(k int) {
 	m.current = k
 	if !m.plan.Finalists {
-		m.judge.forget(k)
+		delete(m.judge.verdicts, k)
 	}
 }
 

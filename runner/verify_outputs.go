@@ -75,9 +75,6 @@ func (j *judge) verify(proc *process, e event) error {
 	return proc.send(answer)
 }
 
-// forget discards a kernel's verdict at the start of its turn.
-func (j *judge) forget(kernel int) { delete(j.verdicts, kernel) }
-
 // minVerdicts is the minimum number of verifications of a correct kernel: before and after its samples.
 const minVerdicts = 2
 

@@ -142,9 +142,11 @@ func (f *frame) next(from int, extents []int64) bool {
 func (c *compiler) stage(t *Tensor, out *array.Array) func(f *frame, lo, hi int64) {
 	var put func(f *frame, i int64)
 	if t.DType.IsFloat() {
-		put = storeFloat(out, c.floatElement(t))
+		value := c.floatElement(t)
+		put = func(f *frame, i int64) { out.SetFloat(i, value(f)) }
 	} else {
-		put = storeInt(out, c.intElement(t))
+		value := c.intElement(t)
+		put = func(f *frame, i int64) { out.SetInt(i, value(f)) }
 	}
 	there := c.counts(t.Axes)
 	return func(f *frame, lo, hi int64) {
@@ -178,14 +180,6 @@ func (c *compiler) counts(vars []*Var) []int64 {
 		}
 	}
 	return counts
-}
-
-func storeFloat(out *array.Array, value floatFn) func(*frame, int64) {
-	return func(f *frame, i int64) { out.SetFloat(i, value(f)) }
-}
-
-func storeInt(out *array.Array, value intFn) func(*frame, int64) {
-	return func(f *frame, i int64) { out.SetInt(i, value(f)) }
 }
 
 // floatElement compiles one element of a floating-point tensor, including its reduction.

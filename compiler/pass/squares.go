@@ -114,7 +114,7 @@ func (v *vectors) run(b ir.Block, has HasSquares) (out ir.Block) {
 	}
 	p := &pairing{sums: v.sums, has: has, places: map[int64]*squaresPlace{}, becomes: map[*ir.DotProduct]ir.Stmt{}}
 	p.block(b)
-	if !p.agrees() {
+	if p.failed || len(p.first) == 0 {
 		for _, st := range b {
 			out = append(out, ir.MapInside(st, func(b ir.Block) ir.Block { return v.block(b, has) }))
 		}

@@ -163,9 +163,6 @@ func (p *pairing) leave(list []factor) {
 	}
 }
 
-// agrees reports whether there are pairs and every sum has the same partner throughout.
-func (p *pairing) agrees() bool { return !p.failed && len(p.first) > 0 }
-
 // rearranged converts all pairs of rows to squares, or back.
 func (p *pairing) rearranged(back bool) (out ir.Block) {
 	for _, at := range p.first {

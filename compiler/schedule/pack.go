@@ -23,7 +23,7 @@ func (s *Schedule) Pack(constant int, dims []PackDim) error {
 	if s.Packs[constant] != nil {
 		return fmt.Errorf("pack: constant %d is already packed", constant)
 	}
-	shape := s.constantShape(constant)
+	shape := s.ConstantTensor(constant).Shape
 	rank := len(shape)
 	for d := range rank {
 		if !completeDim(dims, d) {

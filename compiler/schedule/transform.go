@@ -55,7 +55,6 @@ func (s *Schedule) ConstantTensor(constant int) *expr.Tensor {
 }
 
 // constantShape returns the shape of a constant as stages read it.
-func (s *Schedule) constantShape(constant int) []int64 { return s.ConstantTensor(constant).Shape }
 
 // winogradWeights computes the weights that transformWeights describes.
 func (t *Transform) winogradWeights(source *array.Array) *array.Array {

@@ -3,6 +3,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -61,10 +62,11 @@ func (c *CPU) Has(feature string) bool {
 func (c *CPU) check() error {
 	arch, ok := arches[c.Arch]
 	if !ok {
-		return fmt.Errorf("target: architecture %q is not known; use one of %s", c.Arch, strings.Join(archNames(), ", "))
+		known := strings.Join(slices.Sorted(maps.Keys(arches)), ", ")
+		return fmt.Errorf("target: architecture %q is not known; use one of %s", c.Arch, known)
 	}
 	for k, f := range c.Features {
-		if !arch.knows(f) {
+		if !slices.Contains(arch.featureNames(), f) {
 			return fmt.Errorf("target: %s has no feature %q; use some of %s", c.Arch, f, strings.Join(arch.featureNames(), ", "))
 		}
 		if k > 0 && f <= c.Features[k-1] {

@@ -1,7 +1,6 @@
 package target
 
 import (
-	"maps"
 	"slices"
 )
 
@@ -53,18 +52,12 @@ var arches = map[string]arch{
 // FeatureNames returns the instruction set extensions of an architecture that targets distinguish, by compiler names.
 func FeatureNames(of string) []string { return arches[of].featureNames() }
 
-func archNames() []string { return slices.Sorted(maps.Keys(arches)) }
-
 func (a arch) featureNames() []string {
 	names := make([]string, len(a.features))
 	for k, f := range a.features {
 		names[k] = f.name
 	}
 	return names
-}
-
-func (a arch) knows(name string) bool {
-	return slices.ContainsFunc(a.features, func(f feature) bool { return f.name == name })
 }
 
 // fromFlags selects the known features among the processor's flags.

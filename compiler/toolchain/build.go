@@ -177,7 +177,12 @@ func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
 	if b.Form == Device {
 		return tc.device(ctx, b, dir)
 	}
-	if err := tc.embed(ctx, b, dir); err != nil {
+	err := b.parallel(ctx, len(b.Embedded), func(ctx context.Context, k int) error { // the device code that sources include
+		e := b.Embedded[k]
+		e.Build.Limits = b.Limits
+		return tc.Build(ctx, e.Build, filepath.Join(dir, e.Name))
+	})
+	if err != nil {
 		return err
 	}
 	objects, err := tc.compileAll(ctx, b, dir)

@@ -56,15 +56,6 @@ func (tc *Toolchain) finish(ctx context.Context, b Build, dir, step string) erro
 	return write()
 }
 
-// embed builds the device code that sources include, up to Parallel at a time.
-func (tc *Toolchain) embed(ctx context.Context, b Build, dir string) error {
-	return b.parallel(ctx, len(b.Embedded), func(ctx context.Context, k int) error {
-		e := b.Embedded[k]
-		e.Build.Limits = b.Limits
-		return tc.Build(ctx, e.Build, filepath.Join(dir, e.Name))
-	})
-}
-
 // atLeast reports whether a text is a number of at least the given value.
 func atLeast(text string, floor int) bool {
 	n, err := strconv.Atoi(text)

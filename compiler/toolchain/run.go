@@ -93,7 +93,7 @@ func (l Limits) finish(ctx context.Context, p program) (string, ForkExit, error)
 		}
 		exit, err = ForkExit{Status: syscall.WaitStatus(syscall.SIGKILL)}, nil
 	}
-	return output.String(), exit, err
+	return string(output.data), exit, err
 }
 
 // running is a started program.
@@ -206,6 +206,3 @@ func (h *head) Write(p []byte) (int, error) {
 	h.data = append(h.data, p[:min(len(p), maxOutput-len(h.data))]...)
 	return len(p), nil
 }
-
-// String returns the kept bytes.
-func (h *head) String() string { return string(h.data) }

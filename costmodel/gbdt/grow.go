@@ -63,7 +63,10 @@ func (g *grower) grow(rows []int32, features []int, first, second []float64) (Tr
 			continue
 		}
 		node := len(t.Nodes)
-		t.Nodes = append(t.Nodes, g.node(&leaves[at]))
+		s := leaves[at].best
+		t.Nodes = append(t.Nodes, Node{
+			Feature: s.feature, Threshold: g.data.bounds[s.feature][s.bin], Gain: s.gain, Leaf: g.leaf(&leaves[at]),
+		})
 		link(&t, &leaves[at], node)
 		l.parent, r.parent, r.right = node, node, true
 		g.countChildren(&leaves[at], &l, &r, features, first, second)
@@ -93,11 +96,6 @@ func link(t *Tree, l *growing, child int) {
 func (g *grower) leaf(l *growing) Leaf {
 	value := -l.total.first / (l.total.second + g.params.L2) * g.params.LearningRate
 	return Leaf{Value: value, Weight: l.total.second, Rows: l.end - l.begin}
-}
-
-func (g *grower) node(l *growing) Node {
-	s := l.best
-	return Node{Feature: s.feature, Threshold: g.data.bounds[s.feature][s.bin], Gain: s.gain, Leaf: g.leaf(l)}
 }
 
 // cut splits the rows of a leaf and keeps their order.

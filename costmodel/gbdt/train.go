@@ -27,7 +27,9 @@ func Train(ctx context.Context, d *Data, loss Loss, p Params, from *Model) (*Mod
 			len(from.Features), len(d.Features))
 	} else {
 		m.Trees = slices.Clone(from.Trees)
-		widen(m.Ranges, from.Ranges)
+		for f, r := range from.Ranges[:min(len(m.Ranges), len(from.Ranges))] {
+			m.Ranges[f] = [2]float64{min(m.Ranges[f][0], r[0]), max(m.Ranges[f][1], r[1])}
+		}
 	}
 	predictions := make([]float64, d.NumRows())
 	parallel(p.workers(), len(predictions), func(i int) { predictions[i] = d.offset(i) + start + m.predict(d.row(i)) })
@@ -118,12 +120,6 @@ func ranges(d *Data) [][2]float64 {
 		}
 	}
 	return list
-}
-
-func widen(list, by [][2]float64) {
-	for f := range min(len(list), len(by)) {
-		list[f][0], list[f][1] = min(list[f][0], by[f][0]), max(list[f][1], by[f][1])
-	}
 }
 
 // shares is the number of parts per worker that work is divided into, for load balance.

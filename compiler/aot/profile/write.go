@@ -13,7 +13,7 @@ func (p *Profile) Write(w io.Writer) error {
 	if p.Device != nil {
 		return p.writeDevice(w)
 	}
-	table := humanize.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	table := humanize.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.unit("G"), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	for _, c := range p.byTask() {
 		table.Row(humanize.Seconds(c.Seconds), percent(c.Share), fmt.Sprint(c.calls), humanize.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), humanize.Seconds(c.LimitSeconds),
 			c.bound(), c.Origin, c.algorithm(), c.Task, c.nodes())
@@ -24,7 +24,7 @@ func (p *Profile) Write(w io.Writer) error {
 	t := p.Total
 	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls%s: %s %s, %s; at the machine's %s %s\n"+
 		"machine, on %d of its threads: %s GFLOP/s of fused multiply-adds%s, %s GB/s from memory\n",
-		humanize.Seconds(t.Seconds), len(p.Calls), p.skipped(), humanize.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.ofThePeak(), t.limits(), humanize.Seconds(t.LimitSeconds),
+		humanize.Seconds(t.Seconds), len(p.Calls), p.skipped(), humanize.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit("G"), t.ofThePeak(), t.limits(), humanize.Seconds(t.LimitSeconds),
 		p.Threads, humanize.GFLOPS(p.Peak.FlopsPerSecond, 1), p.integers(), humanize.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
 }
@@ -37,12 +37,12 @@ func (p *Profile) skipped() string {
 	return fmt.Sprintf(" (%d more were not needed)", p.Skipped)
 }
 
-// unit returns the unit of the operation rate.
-func (p *Profile) unit() string {
+// unit returns the unit of the operation rate with a prefix.
+func (p *Profile) unit(prefix string) string {
 	if p.Total.IntegerOps > 0 {
-		return "GOP/s"
+		return prefix + "OP/s"
 	}
-	return "GFLOP/s"
+	return prefix + "FLOP/s"
 }
 
 // integers describes the peak of integer sums, if the model has any.

@@ -10,7 +10,7 @@ import (
 
 // writeDevice writes the profile of a model on a device: one line per task, then one for the gaps between launches.
 func (p *Profile) writeDevice(w io.Writer) error {
-	table := humanize.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	table := humanize.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.unit("T"), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	d := p.Device
 	for _, c := range p.byTask() {
 		occupancy, registers := c.occupancy()
@@ -26,17 +26,9 @@ func (p *Profile) writeDevice(w io.Writer) error {
 		"kernels: %s %s, %s; at the device's %s %s\n"+
 		"device: %s TFLOP/s of fused multiply-adds%s, %s GB/s from and to memory\n",
 		humanize.Seconds(d.Seconds), humanize.Seconds(t.Seconds), len(p.Calls), humanize.Seconds(d.GapSeconds), humanize.Seconds(d.CopySeconds),
-		humanize.TFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.deviceUnit(), t.ofThePeak(), t.limits(), humanize.Seconds(t.LimitSeconds),
+		humanize.TFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit("T"), t.ofThePeak(), t.limits(), humanize.Seconds(t.LimitSeconds),
 		humanize.TFLOPS(p.Peak.FlopsPerSecond, 1), p.matrices(), humanize.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
-}
-
-// deviceUnit returns the unit of a device's operation rate.
-func (p *Profile) deviceUnit() string {
-	if p.Total.IntegerOps > 0 {
-		return "TOP/s"
-	}
-	return "TFLOP/s"
 }
 
 // matrices describes the rates of the matrix formats that the model uses.

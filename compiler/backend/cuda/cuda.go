@@ -168,7 +168,7 @@ func DriverSources() []toolchain.File { return append(sources("driver/src"), mod
 // shows to it; empty for all.
 func query(tc *toolchain.Toolchain, host *target.Target, dir, visible string, parts ...string) modulefile.Query {
 	q := modulefile.Query{Toolchain: tc, Host: host, Dir: dir, Files: append(DriverSources(), sources("describe/src")...),
-		Parts: append([]string{"driver.c"}, parts...), Library: driver()}
+		Parts: append([]string{"driver.c"}, parts...), Library: cmp.Or(os.Getenv(DriverVariable), usualDriver)}
 	if visible != "" {
 		q.Env = []string{VisibleVariable + "=" + visible}
 	}

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -99,14 +98,6 @@ func choose(device string, threads int) (*target.Target, error) {
 		return nil, fmt.Errorf("target: %w; choose another card (%s:NUMBER), or name a chip to compile for one elsewhere: %s", err, name, chipNames())
 	}
 	return t, t.Check()
-}
-
-// driver returns the library that the environment names, or the default.
-func driver() string {
-	if path := os.Getenv(DriverVariable); path != "" {
-		return path
-	}
-	return usualDriver
 }
 
 // checkArch returns an error if kernels cannot be compiled for a GPU.

@@ -1,6 +1,7 @@
 package opencl
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -52,12 +53,7 @@ func find(threads int) (*target.Target, error) {
 }
 
 // library returns the library that the environment names, or the default.
-func library() string {
-	if path := os.Getenv(LibraryVariable); path != "" {
-		return path
-	}
-	return usualLibrary
-}
+func library() string { return cmp.Or(os.Getenv(LibraryVariable), usualLibrary) }
 
 // chosen returns the number of the device.
 func chosen() (int, error) {

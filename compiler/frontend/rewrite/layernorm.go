@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/extent"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -86,7 +85,7 @@ func matchNorm(last *graph.Node) (m layerNorm, ok bool) {
 
 // fits reports whether a parameter is omitted or has the shape of the normalised axes.
 func (m *layerNorm) fits(v *graph.Value) bool {
-	return v == nil || fitsAxes(v, m.x.Shape.Slice(m.axis, m.x.Shape.Rank()))
+	return v == nil || v.Const != nil && v.Shape.Equal(m.x.Shape.Slice(m.axis, m.x.Shape.Rank()))
 }
 
 // isCentred reports whether n subtracts its operand's mean from it.
@@ -109,7 +108,7 @@ func quotient(n *graph.Node) (d, squared *graph.Value) {
 			continue
 		}
 		inverted := r.Operands[0]
-		if r.Is(op.Div) && isOne(r.Operands[0]) {
+		if r.Is(op.Div) && isScalar(inverted) && inverted.Const.Float(0) == 1 {
 			inverted = r.Operands[1]
 		} else if !r.Is(op.Reciprocal) {
 			continue
@@ -120,8 +119,6 @@ func quotient(n *graph.Node) (d, squared *graph.Value) {
 	}
 	return nil, nil
 }
-
-func isOne(v *graph.Value) bool { return isScalar(v) && v.Const.Float(0) == 1 }
 
 // isMean reports whether n is the mean of x over the last axes, keeping them; the first mean determines the axes.
 func (m *layerNorm) isMean(n *graph.Node, x *graph.Value) bool {
@@ -149,9 +146,4 @@ func isSquare(n *graph.Node, v *graph.Value) bool {
 		return e != nil && e.Len() == 1 && e.Float(0) == 2
 	}
 	return n.Is(op.Mul) && n.Operands[1] == v
-}
-
-// fitsAxes reports whether a parameter has the shape of the normalised axes.
-func fitsAxes(v *graph.Value, shape extent.Shape) bool {
-	return v.Const != nil && v.Shape.Equal(shape)
 }

@@ -71,7 +71,8 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 	var body string
 	switch {
 	case from == array.BFloat16:
-		body = u.fromBFloat16(lanes)
+		narrow, wide := u.vector(array.Uint16, lanes), u.vector(array.Uint32, lanes)
+		body = fmt.Sprintf("  return ({t})(__builtin_convertvector((%s)x, %s) << 16);\n", narrow, wide)
 	case d == array.BFloat16:
 		body = u.toBFloat16(lanes)
 	case d == array.Float32:
@@ -83,11 +84,6 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 	}
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) {\n%s}\n", head, t, name, u.vector(from, lanes), strings.ReplaceAll(body, "{t}", t)))
 	return true
-}
-
-// fromBFloat16 shifts the bits to their position in float.
-func (u *Unit) fromBFloat16(lanes int64) string {
-	return fmt.Sprintf("  return ({t})(__builtin_convertvector((%s)x, %s) << 16);\n", u.vector(array.Uint16, lanes), u.vector(array.Uint32, lanes))
 }
 
 // toBFloat16 rounds to the nearest, ties to even; NaN stays NaN.

@@ -27,17 +27,9 @@ type kernelPrinter struct {
 	attributes string
 }
 
-func newKernelPrinter(u *Unit, symbol string, f *ir.Func) *kernelPrinter {
-	return &kernelPrinter{unit: u, symbol: symbol, f: f}
-}
-
 func (k *kernelPrinter) fresh(prefix string) string {
 	k.counter++
 	return fmt.Sprintf("%s%d", prefix, k.counter)
-}
-
-func (k *kernelPrinter) varName(v *expr.Var) string {
-	return k.fresh(strings.NewReplacer(".", "_", "-", "_").Replace(v.Name) + "_")
 }
 
 func (k *kernelPrinter) printer() *printer {

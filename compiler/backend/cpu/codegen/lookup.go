@@ -40,11 +40,6 @@ func (u *Unit) table(a *array.Array) string {
 	return name
 }
 
-// lookup returns an element of a table as C.
-func (p *printer) lookup(n *ir.Lookup) string {
-	return fmt.Sprintf("%s[(uint8_t)%s]", p.unit.table(n.Table), p.scalar(n.At))
-}
-
 // lookups returns the table elements of all lanes.
 func (p *printer) lookups(n *ir.Lookup) string {
 	return fmt.Sprintf("%s(%s, %s)", p.unit.lookupHelper(n.Table.DType, n.At.DType(), p.lanes), p.unit.table(n.Table), p.vector(n.At))

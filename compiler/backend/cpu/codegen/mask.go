@@ -93,11 +93,6 @@ func (p *printer) nonZero(e expr.Expr) (string, array.DType) {
 	return fmt.Sprintf("((%s)(%s != 0))", p.unit.vector(d, p.lanes), p.vector(e)), d
 }
 
-// boolVector returns a Bool vector with bytes of 0 or 1.
-func (p *printer) boolVector(e expr.Expr) string {
-	return fmt.Sprintf("((%s)%s & 1)", p.unit.vector(array.Bool, p.lanes), p.maskOf(e, array.Bool))
-}
-
 // choice returns a Select whose lanes may differ.
 func (p *printer) choice(n *expr.Select) string {
 	d := n.DType()

@@ -48,12 +48,8 @@ func (p *printer) exchange(v string, rows []string, width int) {
 	}
 }
 
-// turns interleaves four vectors: their first elements, then their second ones, and so on.
-func (p *printer) turns(n *ir.Picked, vectors []string) string {
-	return fmt.Sprintf("%s(%s)", p.unit.turnsHelper(n.DType(), n.Width, n.Picks), strings.Join(vectors, ", "))
-}
-
-// turnsHelper declares the function that picks from four vectors. For 16 bytes, one instruction permutes those of a
+// turnsHelper declares the function that interleaves four vectors: their first elements, then their second ones, and
+// so on. For 16 bytes, one instruction permutes those of a
 // single vector. The empty assembly keeps compilers from choosing the two-vector permutation, which takes several
 // times as long on some processors.
 func (u *Unit) turnsHelper(d array.DType, width int64, picks []int64) string {

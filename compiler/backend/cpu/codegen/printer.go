@@ -90,7 +90,7 @@ func (p *printer) guard() func() {
 func (p *printer) varName(v *expr.Var) string {
 	name, ok := p.names[v]
 	if !ok {
-		name = p.kernel.varName(v)
+		name = p.kernel.fresh(strings.NewReplacer(".", "_", "-", "_").Replace(v.Name) + "_")
 		p.names[v] = name
 	}
 	return name
@@ -105,7 +105,7 @@ func (p *printer) other(e expr.Expr) string {
 	if !ok {
 		panic(fmt.Sprintf("codegen: unknown expression %T", e))
 	}
-	return p.lookup(n)
+	return fmt.Sprintf("%s[(uint8_t)%s]", p.unit.table(n.Table), p.scalar(n.At))
 }
 
 func (p *printer) scalarLoad(n *expr.Load) string {
@@ -254,7 +254,7 @@ func (p *printer) buffer(t *expr.Tensor) string {
 
 func (p *printer) store(n *ir.Store) {
 	if p.lane != nil {
-		p.vectorStore(n)
+		p.storeVector(n, p.vector(n.Value))
 		return
 	}
 	value := p.scalar(n.Value)
@@ -264,10 +264,6 @@ func (p *printer) store(n *ir.Store) {
 		return
 	}
 	p.line("%s = %s;", p.element(n.Buffer.Tensor, at), value)
-}
-
-func (p *printer) vectorStore(n *ir.Store) {
-	p.storeVector(n, p.vector(n.Value))
 }
 
 // storeVector stores a vector whose lanes are contiguous.

@@ -168,8 +168,7 @@ func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 
 // functions prints the functions that run a program, with C attributes.
 func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.Info {
-	k := newKernelPrinter(u, symbol, f)
-	k.attributes = attributes
+	k := &kernelPrinter{unit: u, symbol: symbol, f: f, attributes: attributes}
 	run := k.run()
 	fmt.Fprintf(&u.code, "enum { %s_shared_bytes = %d, %s_worker_bytes = %d };\n", symbol, f.WorkspaceBytes, symbol, f.WorkerBytes)
 	u.code.WriteString(run)

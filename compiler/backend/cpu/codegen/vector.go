@@ -41,7 +41,7 @@ func (p *printer) vectorForm(e expr.Expr) string {
 		return p.vectorSelect(n)
 	}
 	if e.DType() == array.Bool {
-		return p.boolVector(e)
+		return fmt.Sprintf("((%s)%s & 1)", p.unit.vector(array.Bool, p.lanes), p.maskOf(e, array.Bool))
 	}
 	if code, ok := p.fromFourBits(e); ok {
 		return code
@@ -115,7 +115,7 @@ func (p *printer) picked(n *ir.Picked) string {
 	}
 	vectors := p.sources(&n.Sources)
 	if n.Turns() {
-		return p.turns(n, vectors)
+		return fmt.Sprintf("%s(%s)", p.unit.turnsHelper(n.DType(), n.Width, n.Picks), strings.Join(vectors, ", "))
 	}
 	return p.among(n, vectors, 0, n.Width)
 }

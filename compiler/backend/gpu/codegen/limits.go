@@ -22,7 +22,7 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 			return fmt.Errorf("gpu: %s has %d elements, more than the %d that kernels can count", b.name, b.Elements(), maxElements)
 		}
 	}
-	if multipliesShared(f) && !g.Warpgroups() {
+	if ir.Has[*ir.MultiplyShared](f.Body) && !g.Warpgroups() {
 		return fmt.Errorf("gpu: warpgroup products require sm_90a, and this is %s (%s)", g.Model, g.Arch)
 	}
 	for _, l := range launchesOf(f) {
@@ -82,9 +82,6 @@ func writes(b ir.Block, t *expr.Tensor) (found bool) {
 	})
 	return found
 }
-
-// multipliesShared reports whether a program has warpgroup products.
-func multipliesShared(f *ir.Func) bool { return ir.Has[*ir.MultiplyShared](f.Body) }
 
 // launch is a loop over blocks with its resources.
 type launch struct {

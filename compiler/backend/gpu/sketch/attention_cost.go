@@ -46,7 +46,7 @@ func (a *attention) Cost(q attentionParameters) float64 {
 	issued := (loads + tile*keys*elementOperations + fetched/16*copyOperations) / cost.Lanes
 	work := max(multiply, shared, issued, fetched/cost.GlobalBytes)
 	blocks := a.Batches * sketch.CeilDiv(a.M, q.tile())
-	resident := a.resident(q)
+	resident := cost.Residents(a.gpu, q.threads(), OwnRegisters+a.registers(q), a.sharedBytes(q))
 	together := float64(min(resident, sketch.CeilDiv(blocks, int64(a.gpu.Multiprocessors))))
 	waves := float64(sketch.CeilDiv(blocks, resident*int64(a.gpu.Multiprocessors)))
 	if busy := together * warps; busy < cost.BusyWarps {
@@ -54,9 +54,4 @@ func (a *attention) Cost(q attentionParameters) float64 {
 	}
 	wait := steps*stepWait + max(0, cost.Latency-float64(q.stages-1)*work)
 	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + cost.Latency)
-}
-
-// resident returns how many blocks a multiprocessor holds.
-func (a *attention) resident(q attentionParameters) int64 {
-	return cost.Residents(a.gpu, q.threads(), OwnRegisters+a.registers(q), a.sharedBytes(q))
 }

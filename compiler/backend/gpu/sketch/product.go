@@ -96,7 +96,9 @@ func along(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.G
 	if !p.findOperands(s, g) {
 		return nil
 	}
-	p.findGroup()
+	for _, o := range p.Operands {
+		p.Group = max(p.Group, p.GroupOf(o))
+	}
 	return p
 }
 

@@ -34,13 +34,6 @@ func (p *Product) GroupOf(o Operand) int64 {
 	return 0
 }
 
-// findGroup finds the number of columns of a group, which share elements of an operand.
-func (p *Product) findGroup() {
-	for _, o := range p.Operands {
-		p.Group = max(p.Group, p.GroupOf(o))
-	}
-}
-
 // values returns how many values a part of an index takes in the given ranges of its variables, which divide the axes
 // equally. It returns one for anything but a variable or a quotient of one, such as the blocks of terms in a part of
 // a sum.
