@@ -105,7 +105,10 @@ type primitive struct {
 }
 
 var primitives = map[string]primitive{
-	"split":       {4, (*Schedule).applySplit},
+	"split": {4, func(s *Schedule, a []int) error {
+		_, _, err := s.Split(a[0], a[1], int64(a[2]), Tail(a[3]))
+		return err
+	}},
 	"fuse":        {3, func(s *Schedule, a []int) error { _, err := s.Fuse(a[0], a[1], a[2]); return err }},
 	"reorder":     {-2, func(s *Schedule, a []int) error { return s.Reorder(a[0], a[1:]...) }},
 	"compute-at":  {3, func(s *Schedule, a []int) error { return s.ComputeAt(a[0], a[1], a[2]) }},
@@ -115,13 +118,13 @@ var primitives = map[string]primitive{
 	"pack":        {-1, (*Schedule).applyPack},
 	"prefetch":    {2, func(s *Schedule, a []int) error { return s.Prefetch(a[0], int64(a[1])) }},
 	"fetch":       {2, func(s *Schedule, a []int) error { return s.Fetch(a[0], int64(a[1])) }},
-	"rfactor":     {4, (*Schedule).applyRFactor},
+	"rfactor":     {4, func(s *Schedule, a []int) error { _, err := s.RFactor(a[0], a[1], int64(a[2]), Part(a[3])); return err }},
 	"parallel":    {2, func(s *Schedule, a []int) error { return s.Parallel(a[0], a[1]) }},
 	"vectorize":   {2, func(s *Schedule, a []int) error { return s.Vectorize(a[0], a[1]) }},
 	"unroll":      {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
-	"widen":       {3, (*Schedule).applyWiden},
+	"widen":       {3, func(s *Schedule, a []int) error { _, err := s.Widen(a[0], a[1], array.DType(a[2])); return err }},
 	"extend":      {2, func(s *Schedule, a []int) error { _, err := s.Extend(a[0], int64(a[1])); return err }},
-	"adjoin":      {3, (*Schedule).applyAdjoin},
+	"adjoin":      {3, func(s *Schedule, a []int) error { _, err := s.Adjoin(a[0], int64(a[1]), array.DType(a[2])); return err }},
 	"round":       {2, func(s *Schedule, a []int) error { _, err := s.Round(a[0], a[1]); return err }},
 	"interleave": {5, func(s *Schedule, a []int) error {
 		_, err := s.Interleave(a[0], a[1], a[2], a[3], int64(a[4]))
@@ -152,6 +155,15 @@ var primitives = map[string]primitive{
 	"pipeline":  {2, func(s *Schedule, a []int) error { return s.Pipeline(a[0], int64(a[1])) }},
 }
 
+// choices describes the last number of some primitives: what it selects, and its maximum.
+var choices = map[string]struct {
+	of   string
+	most int
+}{
+	"split": {"tail", int(Guard)}, "rfactor": {"part", int(Planes)},
+	"widen": {"type", int(array.Bool)}, "adjoin": {"type", int(array.Bool)},
+}
+
 func (s *Schedule) dispatch(op string, a []int) error {
 	p, known := primitives[op]
 	if !known {
@@ -160,39 +172,10 @@ func (s *Schedule) dispatch(op string, a []int) error {
 	if p.numbers >= 0 && len(a) != p.numbers || p.numbers < 0 && len(a) < -p.numbers {
 		return fmt.Errorf("%s does not take %d numbers", op, len(a))
 	}
+	if last, ok := choices[op]; ok && a[len(a)-1] > last.most {
+		return fmt.Errorf("%s: %d is not a %s", op, a[len(a)-1], last.of)
+	}
 	return p.apply(s, a)
-}
-
-func (s *Schedule) applySplit(a []int) error {
-	if a[3] > int(Guard) {
-		return fmt.Errorf("split: %d is not a tail", a[3])
-	}
-	_, _, err := s.Split(a[0], a[1], int64(a[2]), Tail(a[3]))
-	return err
-}
-
-func (s *Schedule) applyRFactor(a []int) error {
-	if a[3] > int(Planes) {
-		return fmt.Errorf("rfactor: %d is not a part", a[3])
-	}
-	_, err := s.RFactor(a[0], a[1], int64(a[2]), Part(a[3]))
-	return err
-}
-
-func (s *Schedule) applyWiden(a []int) error {
-	if a[2] > int(array.Bool) {
-		return fmt.Errorf("widen: %d is not a type", a[2])
-	}
-	_, err := s.Widen(a[0], a[1], array.DType(a[2]))
-	return err
-}
-
-func (s *Schedule) applyAdjoin(a []int) error {
-	if a[2] > int(array.Bool) {
-		return fmt.Errorf("adjoin: %d is not a type", a[2])
-	}
-	_, err := s.Adjoin(a[0], int64(a[1]), array.DType(a[2]))
-	return err
 }
 
 func (s *Schedule) applyPack(a []int) error {
