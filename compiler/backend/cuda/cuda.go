@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
@@ -27,10 +28,31 @@ type Backend struct{ modulefile.DriverBackend }
 func (Backend) Name() string { return name }
 
 // Targets implements backend.Devices.
-func (Backend) Targets() []target.Named { return targets() }
+func (Backend) Targets() []target.Named {
+	list := []target.Named{{Name: name, Description: "this machine's first NVIDIA GPU; " + name + ":1 or " + name + ":NAME is another", Aliases: []string{"nvidia"}}}
+	for _, c := range chips {
+		list = append(list, target.Named{Name: c.Arch, Description: "NVIDIA " + c.Model, Aliases: []string{strings.ReplaceAll(strings.ToLower(c.Model), " ", "-")}})
+	}
+	return list
+}
 
-// Target implements backend.Devices.
-func (Backend) Target(named string, threads int) (*target.Target, error) { return find(named, threads) }
+// Target implements backend.Devices. It returns this machine with its first GPU, or with a named model.
+func (Backend) Target(named string, threads int) (*target.Target, error) {
+	if named == name {
+		return choose("", threads)
+	}
+	t, err := host(threads)
+	if err != nil {
+		return nil, err
+	}
+	k := slices.IndexFunc(chips, func(c target.GPU) bool { return c.Arch == named })
+	if k < 0 {
+		return nil, fmt.Errorf("target: unknown target %q", named)
+	}
+	gpu := chips[k]
+	t.GPU = &gpu
+	return t, t.Check()
+}
 
 // Choose implements backend.Chooser. It selects one of this machine's GPUs.
 func (Backend) Choose(named, device string, threads int) (*target.Target, error) {

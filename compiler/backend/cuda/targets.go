@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
@@ -39,15 +38,6 @@ func chip(arch, model string, multiprocessors, threads int, blockShared, shared,
 	}
 }
 
-// targets describes the available targets.
-func targets() []target.Named {
-	list := []target.Named{{Name: name, Description: "this machine's first NVIDIA GPU; " + name + ":1 or " + name + ":NAME is another", Aliases: []string{"nvidia"}}}
-	for _, c := range chips {
-		list = append(list, target.Named{Name: c.Arch, Description: "NVIDIA " + c.Model, Aliases: []string{strings.ReplaceAll(strings.ToLower(c.Model), " ", "-")}})
-	}
-	return list
-}
-
 // chipNames lists the instruction sets of chips.
 func chipNames() string {
 	var names []string
@@ -55,24 +45,6 @@ func chipNames() string {
 		names = append(names, c.Arch)
 	}
 	return strings.Join(names, ", ")
-}
-
-// find returns a target by name: this machine with its first GPU, or with a named model.
-func find(named string, threads int) (*target.Target, error) {
-	if named == name {
-		return choose("", threads)
-	}
-	t, err := host(threads)
-	if err != nil {
-		return nil, err
-	}
-	k := slices.IndexFunc(chips, func(c target.GPU) bool { return c.Arch == named })
-	if k < 0 {
-		return nil, fmt.Errorf("target: unknown target %q", named)
-	}
-	gpu := chips[k]
-	t.GPU = &gpu
-	return t, t.Check()
 }
 
 // host returns a machine like this one as a target of this backend, without a GPU yet.

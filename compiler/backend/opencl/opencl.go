@@ -30,8 +30,18 @@ func (Backend) Targets() []target.Named {
 	return []target.Named{{Name: name, Description: "this machine's OpenCL device"}}
 }
 
-// Target implements backend.Devices.
-func (Backend) Target(_ string, threads int) (*target.Target, error) { return find(threads) }
+// Target implements backend.Devices. It returns this machine with its OpenCL device.
+func (Backend) Target(_ string, threads int) (*target.Target, error) {
+	t, err := target.Native(threads)
+	if err != nil {
+		return nil, err
+	}
+	t = t.WithBackend(name).Clone()
+	if t.GPU, err = describe(t); err != nil {
+		return nil, fmt.Errorf("target: describing the OpenCL device of this machine: %w", err)
+	}
+	return t, t.Check()
+}
 
 // Present implements backend.Devices. The device and its driver must match the target.
 func (Backend) Present(t *target.Target) error {

@@ -39,19 +39,6 @@ const (
 	maxCacheBytes = 1 << 30
 )
 
-// find returns this machine with its OpenCL device.
-func find(threads int) (*target.Target, error) {
-	t, err := target.Native(threads)
-	if err != nil {
-		return nil, err
-	}
-	t = t.WithBackend(name).Clone()
-	if t.GPU, err = describe(t); err != nil {
-		return nil, fmt.Errorf("target: describing the OpenCL device of this machine: %w", err)
-	}
-	return t, t.Check()
-}
-
 // library returns the library that the environment names, or the default.
 func library() string { return cmp.Or(os.Getenv(LibraryVariable), usualLibrary) }
 
