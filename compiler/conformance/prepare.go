@@ -29,7 +29,7 @@ func (e *refusal) Unwrap() error { return e.cause }
 func refused(name string, err error) *Result {
 	r := failed(name, err)
 	if errors.Is(err, onnx.ErrUnsupported) || errors.As(err, new(*refusal)) {
-		r = unsupported(name, err)
+		r.Status = Unsupported
 	}
 	return &r
 }

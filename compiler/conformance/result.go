@@ -42,13 +42,9 @@ func (r Result) String() string {
 	return fmt.Sprintf("%-11s %s: %s", r.Status, r.Case, r.Reason)
 }
 
-// failed and unsupported return results with an error as the reason.
+// failed returns a result with an error as the reason.
 func failed(name string, err error) Result {
 	return Result{Case: name, Status: Fail, Reason: oneLine(err)}
-}
-
-func unsupported(name string, err error) Result {
-	return Result{Case: name, Status: Unsupported, Reason: oneLine(err)}
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

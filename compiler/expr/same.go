@@ -53,16 +53,7 @@ func Same(a, b Expr) bool {
 		return ok && Same(x.Cond, y.Cond) && Same(x.A, y.A) && Same(x.B, y.B)
 	case *Load:
 		y, ok := b.(*Load)
-		return ok && x.Tensor == y.Tensor && sameAll(x.Index, y.Index)
+		return ok && x.Tensor == y.Tensor && slices.EqualFunc(x.Index, y.Index, Same)
 	}
 	return false
-}
-
-func sameAll(a, b []Expr) bool {
-	for k := range a {
-		if !Same(a[k], b[k]) {
-			return false
-		}
-	}
-	return len(a) == len(b)
 }

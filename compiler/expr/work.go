@@ -106,9 +106,10 @@ func variablesIn(l *Load, t *Tensor) (list []*Var) {
 	return list
 }
 
-// flopOf returns the floating-point operations per point of a tensor, or per step of its reduction.
+// flopOf returns the floating-point operations per point of a tensor, or per step of its reduction, except for
+// constant expressions, which depend on storage and are not work.
 func flopOf(t *Tensor) float64 {
-	n := countFlop(t.Body)
+	n, _, _ := arithmetic(t.Body)
 	if t.Combiner != None && t.DType.IsFloat() {
 		n++
 	}
@@ -140,13 +141,6 @@ func countInteger(e Expr, d array.DType) float64 {
 		return countInteger(x.A, d)
 	}
 	return 0
-}
-
-// countFlop counts floating-point arithmetic, except for constant expressions, which depend on storage and are not
-// work.
-func countFlop(e Expr) float64 {
-	n, _, _ := arithmetic(e)
-	return n
 }
 
 // arithmetic counts operations, loads, and loads of constants.

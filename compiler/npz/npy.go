@@ -2,6 +2,7 @@ package npz
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -46,20 +47,13 @@ func readArray(r io.Reader) (*array.Array, error) {
 	}
 	var data bytes.Buffer // grows with the input, not with the header's claim
 	if n, err := io.Copy(&data, io.LimitReader(r, size)); err != nil || n != size {
-		return nil, fmt.Errorf("%v%v needs %d bytes but has %d: %w", a.DType, a.Shape, size, n, orEOF(err))
+		return nil, fmt.Errorf("%v%v needs %d bytes but has %d: %w", a.DType, a.Shape, size, n, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	a.Data = data.Bytes()
 	if fortran {
 		return fromFortran(a), nil
 	}
 	return a, nil
-}
-
-func orEOF(err error) error {
-	if err == nil {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 func readHeader(r io.Reader) (string, error) {

@@ -77,16 +77,19 @@ func (p pending) conflicts(next pending) bool {
 	return false
 }
 
-// underway returns the accesses that a barrier leaves pending.
-func (p pending) underway() pending {
+// without returns the accesses except for those of the given way.
+func (p pending) without(on way) pending {
 	rest := pending{}
 	for u, e := range p {
-		if u.underway != done {
+		if u.underway != on {
 			rest[u] = e
 		}
 	}
 	return rest
 }
+
+// underway returns the accesses that a barrier leaves pending.
+func (p pending) underway() pending { return p.without(done) }
 
 // landed returns the accesses that are pending after a wait for those of the given way.
 func (p pending) landed(on way) pending {
@@ -98,17 +101,6 @@ func (p pending) landed(on way) pending {
 		all.add(u, e)
 	}
 	return all
-}
-
-// arrived returns the accesses that are pending after all threads have waited for the boxes in flight.
-func (p pending) arrived() pending {
-	rest := pending{}
-	for u, e := range p {
-		if u.underway != boxing {
-			rest[u] = e
-		}
-	}
-	return rest
 }
 
 // conflicts reports whether one of the two accesses writes what the other one uses.
@@ -153,7 +145,7 @@ func (p *barrierPlacer) block(b ir.Block, before pending) (ir.Block, pending) {
 		case *ir.Wait:
 			now = now.landed(copying)
 		case *ir.MbarrierWait:
-			now = now.arrived()
+			now = now.without(boxing) // all threads have waited for the boxes in flight
 		case *ir.WaitProducts:
 			now = now.landed(multiplying)
 		case *ir.Barrier:

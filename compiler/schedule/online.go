@@ -152,7 +152,7 @@ func (f *softmax) findSum(s *Schedule) bool {
 		if !isLoad || c.Combiner != expr.Sum || len(c.Reduce) != 1 || !f.whole(c) || len(c.Axes) != len(f.exp.Axes)-1 {
 			continue
 		}
-		if sameIndex(l.Index, f.element(expr.Exprs(c.Axes), c.Reduce[0])) {
+		if slices.EqualFunc(l.Index, f.element(expr.Exprs(c.Axes), c.Reduce[0]), expr.Same) {
 			f.sum = c
 			return true
 		}
@@ -163,10 +163,6 @@ func (f *softmax) findSum(s *Schedule) bool {
 // whole reports whether a stage reduces the full row, not only a prefix.
 func (f *softmax) whole(g *Stage) bool {
 	return g.Reduce[0].Extent == f.exp.Axes[f.along].Extent && sameLimit(g.Reduce[0], f.mixed.Reduce[0])
-}
-
-func sameIndex(a, b []expr.Expr) bool {
-	return slices.EqualFunc(a, b, func(x, y expr.Expr) bool { return expr.Same(x, y) })
 }
 
 // readsRows reports whether mixed reads a row's exponentials in order, and rows by its own axes.

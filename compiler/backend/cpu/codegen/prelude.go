@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -36,16 +37,8 @@ typedef %[2]s %[1]s __attribute__((vector_size(%[4]d)));
 typedef %[2]s %[1]s_mem __attribute__((vector_size(%[4]d), aligned(%[5]d), may_alias));
 static inline __attribute__((unused, always_inline)) %[1]s %[1]s_splat(%[2]s x) { %[1]s v = {%[6]s}; return v; }
 #endif
-`, name, t.Scalar, lanes, bytes, d.Bytes(), repeat("x", lanes)))
+`, name, t.Scalar, lanes, bytes, d.Bytes(), strings.Join(slices.Repeat([]string{"x"}, int(lanes)), ", ")))
 	return name
-}
-
-func repeat(x string, n int64) string {
-	list := x
-	for range n - 1 {
-		list += ", " + x
-	}
-	return list
 }
 
 // helpers returns the functions on scalars.

@@ -39,19 +39,12 @@ type RowwiseParameters struct {
 
 // NewRowwise returns the schedules of a workload, or nil if its stages do not match the sketch.
 func NewRowwise(w *expr.Workload, t *target.Target) *sketch.Whole {
-	r := newRows(w, t)
-	if r == nil {
-		return nil
-	}
-	return &sketch.Whole{Out: r.Out, Inline: r.Inline, Family: r.family()}
-}
-
-func newRows(w *expr.Workload, t *target.Target) *rows {
 	m := sketch.MatchRows(w)
 	if m == nil {
 		return nil
 	}
-	return &rows{m, RowwiseNests{Lanes: max(1, int64(t.CPU.VectorBytes)/m.Widest), Dims: m.Dims}, t}
+	r := &rows{m, RowwiseNests{Lanes: max(1, int64(t.CPU.VectorBytes)/m.Widest), Dims: m.Dims}, t}
+	return &sketch.Whole{Out: r.Out, Inline: r.Inline, Family: r.family()}
 }
 
 // RowwiseNests builds the nests of stages within rows.
