@@ -179,9 +179,9 @@ func (c *indexChecker) move(n *graph.Node, elements view) {
 			in[k] = l.Input(k, "in", v.Type, op.RowMajor(v.Shape.Rank()))
 		}
 	}
-	lower := n.Def().Lower
-	if lower == nil {
-		lower = op.Lower
+	lower := op.Lower
+	if n.Def().Lower != nil {
+		lower = n.Def().LowerPlain
 	}
 	vars := variables{}
 	index, ok := elements.index(n.Result.Shape.Max(), vars)

@@ -14,7 +14,7 @@ func argDef(name string, c expr.Combiner) Def {
 	return Def{
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "arg",
 		Infer: inferArg,
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerArg(l, n, in[0], c), nil },
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand { return lowerArg(l, n, in[0], c) },
 		Layout: func(n *Node, in [][]int) []int {
 			if n.Int("keepdims", 1) != 0 {
 				return in[0]

@@ -62,7 +62,7 @@ func sharedBy(shape, whole extent.Shape) bool {
 // lowerAttention has stages for the two products and the softmax between them. The sum's reciprocal is applied to
 // the result, which is smaller than the scores. The operands b and c are stages, too, so that a schedule can choose
 // their layout.
-func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerAttention(l *Lowering, n *Node, in []Operand) Operand {
 	rank := n.Out.Shape.Rank()
 	a, b, c := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])
 	keys := l.Map("keys", b.Shape, RowMajor(rank), func(i []expr.Expr) expr.Expr { return wide(b.At(i...)) })
@@ -101,7 +101,7 @@ func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	})
 	return l.Lazy(n.Out, RowMajor(rank), func(i []expr.Expr) expr.Expr {
 		return expr.To(n.Out.DType, expr.MulE(mixed.At(i...), total.At(i[:rank-1]...)))
-	}), nil
+	})
 }
 
 // maskedScore returns a scaled and masked score.

@@ -64,7 +64,7 @@ func PairsOfRows(codes *array.Array) *array.Array {
 }
 
 // lowerBlockMatMul computes the sum over k of x[..., k] * ((code[k, n] - zero[k/block, n]) * scale[k/block, n]).
-func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) Operand {
 	const f = array.Float32
 	x, codes, scale := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])
 	block := expr.I(min(n.Int("block_size", 1), depthOf(n)))
@@ -95,5 +95,5 @@ func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		at := append(append([]expr.Expr{}, i[:rank-1]...), k)
 		return expr.MulE(wide(x.At(at...)), expr.MulE(code, wide(scale.At(b, column))))
 	})
-	return narrow(l, n, acc), nil
+	return narrow(l, n, acc)
 }

@@ -46,11 +46,8 @@ func inferCol2Im(n *Node) (Type, error) {
 }
 
 // lowerCol2Im finds, for each element of the image and each element of a block, the position that contributes it.
-func lowerCol2Im(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := blockWindow(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerCol2Im(l *Lowering, n *Node, in []Operand) Operand {
+	win := get(blockWindow(n))
 	x := l.Readable(in[0])
 	block := array.Elements(win.kernel)
 	zero := expr.Zero(wideType(x.DType))
@@ -70,7 +67,7 @@ func lowerCol2Im(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		channel := expr.AddE(expr.MulE(i[1], expr.I(block)), row)
 		return expr.Sel(inside, wide(x.At(i[0], channel, column)), zero)
 	})
-	return narrow(l, n, acc), nil
+	return narrow(l, n, acc)
 }
 
 // centred returns the offset of the operand in the result for each axis: negative where it is cropped.

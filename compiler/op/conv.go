@@ -84,20 +84,14 @@ func isDepthwise(n *Node) bool {
 
 // lowerConv computes out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] *
 // w[oc,c,r].
-func lowerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	acc, err := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
-	if err != nil {
-		return Operand{}, err
-	}
-	return addBias(l, n, acc, in, 2), nil
+func lowerConv(l *Lowering, n *Node, in []Operand) Operand {
+	acc := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
+	return addBias(l, n, acc, in, 2)
 }
 
 // lowerConvSum returns a convolution without bias of an input that is padded with fill.
-func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, error) {
-	win, err := convWindow(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) Operand {
+	win := get(convWindow(n))
 	rank := x.Shape.Rank()
 	x = win.pad(l, x, fill)
 	depthwise := isDepthwise(n)
@@ -117,7 +111,7 @@ func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, 
 			xi[2+k], wi[2+k] = win.at(k, i[2+k], r[k]), r[k]
 		}
 		return expr.MulE(factor(n, x.At(xi...)), factor(n, w.At(wi...)))
-	}), nil
+	})
 }
 
 // groupChannel returns the input channel for channel c of the group of output channel oc.

@@ -114,20 +114,11 @@ func inferConvTranspose(n *Node) (Type, error) {
 }
 
 // lowerConvTranspose orders the weights by phase, at compile time if they are known, and computes the phases.
-func lowerConvTranspose(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape.Fixed())
-	if err != nil {
-		return Operand{}, err
-	}
-	p, err := newPhases(win, n.Int("group", 1), n.In[1].Shape.Fixed())
-	if err != nil {
-		return Operand{}, err
-	}
-	taps, err := l.settle(p.order(l, in[1]))
-	if err != nil {
-		return Operand{}, err
-	}
-	return p.lower(l, n, in[0], taps, in), nil
+func lowerConvTranspose(l *Lowering, n *Node, in []Operand) Operand {
+	win := get(transposedWindow(n, n.In[0].Shape, n.In[1].Shape.Fixed()))
+	p := get(newPhases(win, n.Int("group", 1), n.In[1].Shape.Fixed()))
+	taps := get(l.settle(p.order(l, in[1])))
+	return p.lower(l, n, in[0], taps, in)
 }
 
 func convTransposeWork(n *Node) float64 {

@@ -17,7 +17,7 @@ func cumulativeDef(name string, c expr.Combiner) Def {
 			n.Int("reverse", 0)
 			return Type{d, n.In[0].Shape}, err
 		},
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerCumulative(l, n, in[0], c), nil },
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand { return lowerCumulative(l, n, in[0], c) },
 		Work: func(n *Node) float64 {
 			work := firstOperandWork(n)
 			for d, size := int64(1), n.In[0].Shape.Max()[scanAxis(n)]; d < size; d *= scanRadix {

@@ -92,7 +92,7 @@ func compressed(n *Node) []int64 {
 	return selected
 }
 
-func lowerCompress(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerCompress(l *Lowering, n *Node, in []Operand) Operand {
 	x, selected := l.Readable(in[0]), compressed(n)
 	positions := l.Made(l.budget.ints(selected, int64(len(selected))))
 	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
@@ -103,7 +103,7 @@ func lowerCompress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		axis := n.axis(n.Int("axis", 0), len(i))
 		index[axis] = positions.At(i[axis])
 		return x.At(index...)
-	}), nil
+	})
 }
 
 // evalUnique returns the distinct slices along an axis, or the distinct elements; then the first position of each,

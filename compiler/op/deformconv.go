@@ -46,11 +46,8 @@ func inferDeformConv(n *Node) (Type, error) {
 
 // lowerDeformConv samples the operand at the offsets, for each kernel element and output, then sums the products
 // with the weights as a convolution does.
-func lowerDeformConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := convWindow(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerDeformConv(l *Lowering, n *Node, in []Operand) Operand {
+	win := get(convWindow(n))
 	x, offset := l.Readable(in[0]), l.Readable(in[2])
 	groups := n.Int("offset_group", 1)
 	kernel := win.kernel[0] * win.kernel[1]
@@ -79,7 +76,7 @@ func lowerDeformConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		sample := samples.At(i[0], groupChannel(n, i[1], r[2]), element, i[2], i[3])
 		return expr.MulE(sample, wide(w.At(i[1], r[2], r[0], r[1])))
 	})
-	return addBias(l, n, acc, in, 3), nil
+	return addBias(l, n, acc, in, 3)
 }
 
 // deformedSamples has the axes N, channels, kernel element and the output's; channels are last in memory.

@@ -32,7 +32,7 @@ func inferDet(n *Node) (Type, error) {
 
 // lowerDet is Gaussian elimination with partial pivoting: for each column, the largest element below is exchanged
 // to the diagonal, which changes the sign.
-func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerDet(l *Lowering, n *Node, in []Operand) Operand {
 	x := l.Readable(in[0])
 	rank := x.Shape.Rank()
 	size, batch := x.Shape.Max()[rank-1], x.Shape.Slice(0, rank-2)
@@ -80,5 +80,5 @@ func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		})
 		at = func(i []expr.Expr) expr.Expr { return eliminated.At(i...) }
 	}
-	return l.Lazy(n.Out, RowMajor(rank-2), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, determinant(i)) }), nil
+	return l.Lazy(n.Out, RowMajor(rank-2), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, determinant(i)) })
 }

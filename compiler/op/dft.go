@@ -128,11 +128,8 @@ func (t *transform) matrix(b *Budget, d array.DType, rows int64) *array.Array {
 	return m
 }
 
-func lowerDFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	t, err := newDFT(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerDFT(l *Lowering, n *Node, in []Operand) Operand {
+	t := get(newDFT(n))
 	x := l.matrix(in[0])
 	d := wideType(x.DType)
 	m := l.Made(t.matrix(l.budget, d, t.read))
@@ -142,7 +139,7 @@ func lowerDFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		j[t.axis], j[last] = r[0], r[1]
 		return expr.MulE(wide(x.At(j...)), m.At(r[0], r[1], i[t.axis], i[last]))
 	})
-	return narrow(l, n, acc), nil
+	return narrow(l, n, acc)
 }
 
 // frames is a transform of frames of a signal, step elements apart.
@@ -196,11 +193,8 @@ func inferSTFT(n *Node) (Type, error) {
 }
 
 // lowerSTFT multiplies the matrix by the window, at compile time if that is known.
-func lowerSTFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	t, err := newSTFT(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerSTFT(l *Lowering, n *Node, in []Operand) Operand {
+	t := get(newSTFT(n))
 	x := l.matrix(in[0])
 	m := l.Made(t.matrix(l.budget, wideType(x.DType), t.length))
 	if n.Has(2) {
@@ -208,13 +202,11 @@ func lowerSTFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		weighed := l.Map("window", m.Shape, RowMajor(4), func(i []expr.Expr) expr.Expr {
 			return expr.MulE(m.At(i...), wide(window.At(i[0])))
 		})
-		if m, err = l.settle(weighed); err != nil {
-			return Operand{}, err
-		}
+		m = get(l.settle(weighed))
 	}
 	acc := l.Reduce("stft", expr.Sum, n.Out.Shape, RowMajor(4), extent.Fixed(t.length, t.parts), func(i, r []expr.Expr) expr.Expr {
 		j := []expr.Expr{i[0], expr.AddE(expr.MulE(i[1], expr.I(t.step)), r[0]), r[1]}
 		return expr.MulE(wide(x.At(j[:x.Shape.Rank()]...)), m.At(r[0], r[1], i[2], i[3]))
 	})
-	return narrow(l, n, acc), nil
+	return narrow(l, n, acc)
 }

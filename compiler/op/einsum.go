@@ -154,11 +154,8 @@ type labelled struct {
 
 // lowerEinsum multiplies operands pairwise from left to right, and sums over each label as soon as no remaining
 // operand uses it. The scheduler sees a product of two as a matrix product.
-func lowerEinsum(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	s, err := parseSubscripts(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerEinsum(l *Lowering, n *Node, in []Operand) Operand {
+	s := get(parseSubscripts(n))
 	acc := labelled{l.matrix(in[0]), s.operands[0]}
 	for k := 1; k < len(in); k++ {
 		labels := s.result
@@ -170,7 +167,7 @@ func lowerEinsum(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if len(in) == 1 {
 		acc = s.contract(l, s.result, acc)
 	}
-	return narrow(l, n, acc.Operand), nil
+	return narrow(l, n, acc.Operand)
 }
 
 // kept returns the labels of a product with operand k that the result or a later operand uses.

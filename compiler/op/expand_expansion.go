@@ -35,29 +35,37 @@ func expand(f func(e *expansion) []*Item) Expansion {
 	}
 }
 
-// expansionFailure is the panic value of a failed expansion; catchFailure converts it to an error.
-type expansionFailure struct{ error }
+// failure is the panic value of a failed expansion or lowering; catchFailure converts it to an error.
+type failure struct{ error }
 
 func catchFailure(err *error) {
 	switch r := recover().(type) {
 	case nil:
-	case expansionFailure:
+	case failure:
 		*err = r.error
 	default:
 		panic(r)
 	}
 }
 
+// get returns a result, or ends the expansion or lowering if there is an error.
+func get[T any](result T, err error) T {
+	if err != nil {
+		panic(failure{err})
+	}
+	return result
+}
+
 // fail ends the expansion. An earlier error of an attribute takes precedence.
 func (e *expansion) fail(format string, args ...any) {
 	e.check()
-	panic(expansionFailure{fmt.Errorf(format, args...)})
+	panic(failure{fmt.Errorf(format, args...)})
 }
 
 // check ends the expansion if an attribute had a wrong type.
 func (e *expansion) check() {
 	if err := e.node.Err(); err != nil {
-		panic(expansionFailure{err})
+		panic(failure{err})
 	}
 }
 
@@ -120,11 +128,7 @@ func (e *expansion) itself(in ...*Value) *Value {
 
 func (e *expansion) add(n Node, in []*Value) *Value {
 	e.check()
-	v, err := e.Add(n, in...)
-	if err != nil {
-		e.fail("%w", err)
-	}
-	return v
+	return get(e.Add(n, in...))
 }
 
 // known returns a constant.

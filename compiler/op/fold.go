@@ -39,7 +39,7 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 			in[k] = l.Constant(k, v)
 		}
 	}
-	out, err := n.def.Lower(l, n, in)
+	out, err := n.def.LowerPlain(l, n, in)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +51,12 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 		return nil, nil
 	}
 	return l.evaluate(w)
+}
+
+// LowerPlain returns the result of d.Lower, or the error that ended it.
+func (d *Def) LowerPlain(l *Lowering, n *Node, in []Operand) (out Operand, err error) {
+	defer catchFailure(&err)
+	return d.Lower(l, n, in), nil
 }
 
 // Lower returns the node's tensor expressions. A Permute becomes another order of indices.
@@ -68,7 +74,7 @@ func Lower(l *Lowering, n *Node, in []Operand) (out Operand, err error) {
 	if n.def.Lower == nil {
 		return Operand{}, fmt.Errorf("it cannot be computed by a kernel")
 	}
-	if out, err = n.def.Lower(l, n, in); err != nil {
+	if out, err = n.def.LowerPlain(l, n, in); err != nil {
 		return Operand{}, err
 	}
 	return l.bounded(out), nil

@@ -199,7 +199,7 @@ func (g gridAxis) table(l *Lowering, shape extent.Shape, taps int64, weight func
 
 // lowerGridSample sums the weighted elements around each grid position; the grid has the coordinate of the last
 // axis first.
-func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerGridSample(l *Lowering, n *Node, in []Operand) Operand {
 	x, grid := l.Readable(in[0]), l.Readable(in[1])
 	spatial := x.Shape.Extents()[2:]
 	d := wideType(n.Out.DType)
@@ -234,7 +234,7 @@ func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		// Infinities outside do not count.
 		return expr.Sel(expr.Bin(expr.Eq, weight, like(weight, 0)), like(weight, 0), e)
 	})
-	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, acc.At(i...)) }), nil
+	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, acc.At(i...)) })
 }
 
 func inferAffineGrid(n *Node) (Type, error) {

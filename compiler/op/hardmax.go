@@ -13,7 +13,7 @@ var hardmaxDefs = []Def{{
 		softmaxAxes(n)
 		return Type{d, n.In[0].Shape}, err
 	},
-	Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerHardmax(l, n, in[0]), nil },
+	Lower: func(l *Lowering, n *Node, in []Operand) Operand { return lowerHardmax(l, n, in[0]) },
 	Work:  func(n *Node) float64 { return 3 * firstOperandWork(n) },
 }}
 

@@ -28,17 +28,14 @@ func integerPoolDef(d Def, infer func(n *Node) (Type, error)) Def {
 	return d
 }
 
-func lowerWindowSum(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := poolWindow(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerWindowSum(l *Lowering, n *Node, in []Operand) Operand {
+	win := get(poolWindow(n))
 	x := win.pad(l, in[0], expr.F(in[0].DType, float64(n.Int("fill", 0))))
-	return slide(l, n, win, asInt32(l, l.Readable(x)), "poolsum", expr.Sum, exact), nil
+	return slide(l, n, win, asInt32(l, l.Readable(x)), "poolsum", expr.Sum, exact)
 }
 
-func lowerImageSum(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	return overImage(l, n, asInt32(l, l.Readable(in[0])), "globalpool", expr.Sum, wide), nil
+func lowerImageSum(l *Lowering, n *Node, in []Operand) Operand {
+	return overImage(l, n, asInt32(l, l.Readable(in[0])), "globalpool", expr.Sum, wide)
 }
 
 // asInt32 returns an operand whose elements are cast where they are read.

@@ -65,7 +65,7 @@ func (r *resize) samplers(l *Lowering, d array.DType) []sampler {
 }
 
 // lowerNearest reads each element from one place.
-func lowerNearest(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerNearest(l *Lowering, n *Node, in []Operand) Operand {
 	r, x := n.resize, l.Readable(in[0])
 	samplers := r.samplers(l, array.Float32)
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
@@ -74,13 +74,13 @@ func lowerNearest(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			index[s.axis] = s.position(i[s.axis], expr.I(0))
 		}
 		return r.fill(n, samplers, i, x.At(index...))
-	}), nil
+	})
 }
 
 // maxCorners limits the elements that are weighted together: those of linear interpolation along three axes.
 const maxCorners = 8
 
-func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerResize(l *Lowering, n *Node, in []Operand) Operand {
 	r := n.resize
 	if r.mode == "nearest" {
 		return lowerNearest(l, n, in)
@@ -109,7 +109,7 @@ func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			e = expr.Sel(expr.Bin(expr.Lt, e, like(e, 0)), expr.SubE(e, like(e, 0x1p-30)), expr.AddE(e, like(e, 0x1p-30)))
 		}
 		return r.fill(n, samplers, i, expr.To(n.Out.DType, e))
-	}), nil
+	})
 }
 
 // weighCorners interpolates along all axes at once, without intermediate storage.

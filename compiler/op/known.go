@@ -125,10 +125,10 @@ func inferConstantOfShape(n *Node) (Type, error) {
 	return t, nil
 }
 
-func lowerConstantOfShape(l *Lowering, n *Node, _ []Operand) (Operand, error) {
+func lowerConstantOfShape(l *Lowering, n *Node, _ []Operand) Operand {
 	value := filler(n)
 	e, _ := literal(Operand{Type: Type{DType: value.DType}, Const: value})
-	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func([]expr.Expr) expr.Expr { return e }), nil
+	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func([]expr.Expr) expr.Expr { return e })
 }
 
 // inferRange accepts integers that depend on open extents; only constants may be fractions.
@@ -182,11 +182,11 @@ func (n *Node) scalar(k int) extent.Extent {
 	return n.KnownExtents(k, "scalar")[0]
 }
 
-func lowerRange(l *Lowering, n *Node, _ []Operand) (Operand, error) {
+func lowerRange(l *Lowering, n *Node, _ []Operand) Operand {
 	start, delta := l.Extent(n.scalar(0)), l.Extent(n.scalar(2))
 	return l.Lazy(n.Out, RowMajor(1), func(i []expr.Expr) expr.Expr {
 		return expr.To(n.Out.DType, expr.AddE(start, expr.MulE(i[0], delta)))
-	}), nil
+	})
 }
 
 func evalRange(n *Node) (*array.Array, error) {
@@ -230,9 +230,9 @@ func inferEyeLike(n *Node) (Type, error) {
 	return t, nil
 }
 
-func lowerEyeLike(l *Lowering, n *Node, _ []Operand) (Operand, error) {
+func lowerEyeLike(l *Lowering, n *Node, _ []Operand) Operand {
 	return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
 		diagonal := expr.Bin(expr.Eq, expr.SubE(i[1], i[0]), expr.I(n.Int("k", 0)))
 		return expr.Sel(diagonal, expr.F(n.Out.DType, 1), expr.Zero(n.Out.DType))
-	}), nil
+	})
 }

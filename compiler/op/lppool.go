@@ -28,19 +28,16 @@ func lpDef(d Def) Def {
 }
 
 // lowerGlobalLpPool computes that root of the sum over each image.
-func lowerGlobalLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerGlobalLpPool(l *Lowering, n *Node, in []Operand) Operand {
 	x := l.Readable(in[0])
-	return lpRoot(l, n, overImage(l, n, x, "lppool", expr.Sum, n.lpTerm)), nil
+	return lpRoot(l, n, overImage(l, n, x, "lppool", expr.Sum, n.lpTerm))
 }
 
 // lowerLpPool computes the p-th root of the sum of |x|^p over each window.
-func lowerLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := poolWindow(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerLpPool(l *Lowering, n *Node, in []Operand) Operand {
+	win := get(poolWindow(n))
 	x := win.pad(l, in[0], expr.Zero(in[0].DType))
-	return lpRoot(l, n, slide(l, n, win, x, "lppool", expr.Sum, n.lpTerm)), nil
+	return lpRoot(l, n, slide(l, n, win, x, "lppool", expr.Sum, n.lpTerm))
 }
 
 // lpTerm returns |x|^p.

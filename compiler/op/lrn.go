@@ -29,7 +29,7 @@ func inferLRN(n *Node) (Type, error) {
 
 // lowerLRN is local response normalisation across channels (Krizhevsky et al. 2012, section 3.3): x / (bias +
 // alpha/size * sum of squares over the size channels around)^beta.
-func lowerLRN(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerLRN(l *Lowering, n *Node, in []Operand) Operand {
 	x := l.Readable(in[0])
 	size := n.Int("size", 1)
 	before := (size - 1) / 2
@@ -43,7 +43,7 @@ func lowerLRN(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		base := linear(sum.At(i...), scale, bias)
 		return expr.To(n.Out.DType, expr.DivE(wide(x.At(i...)), power(base, beta)))
-	}), nil
+	})
 }
 
 // power returns base to a known exponent; the usual ones of normalisations are roots.

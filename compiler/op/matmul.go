@@ -64,12 +64,9 @@ func inferProduct(n *Node, rule typeRule) (Type, error) {
 // leading returns the batch axes of an operand of a matrix product.
 func leading(shape extent.Shape) extent.Shape { return shape.Slice(0, max(0, shape.Rank()-2)) }
 
-func lowerMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerMatMul(l *Lowering, n *Node, in []Operand) Operand {
 	a, b := l.matrix(in[0]), l.matrix(in[1])
-	batch, err := Broadcast(leading(a.Shape), leading(b.Shape))
-	if err != nil {
-		return Operand{}, err
-	}
+	batch := get(Broadcast(leading(a.Shape), leading(b.Shape)))
 	depth := a.Shape.At(a.Shape.Rank() - 1)
 	rank := n.Out.Shape.Rank()
 	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape, RowMajor(rank), extent.ShapeOf(depth), func(i, r []expr.Expr) expr.Expr {
@@ -84,7 +81,7 @@ func lowerMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		}
 		return expr.MulE(factor(n, matrixAt(a, batch, ai)), factor(n, matrixAt(b, batch, bi)))
 	})
-	return narrow(l, n, acc), nil
+	return narrow(l, n, acc)
 }
 
 // factor converts an operand of a product to the accumulator type.
@@ -151,7 +148,7 @@ func inferGemm(n *Node) (Type, error) {
 }
 
 // lowerGemm computes out[m,n] = alpha * sum over k of a[m,k]*b[k,n], plus beta*c[m,n].
-func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerGemm(l *Lowering, n *Node, in []Operand) Operand {
 	transA, transB := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0
 	a, b := l.matrix(in[0]), in[1]
 	if transB {
@@ -170,7 +167,7 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	})
 	alpha, beta := n.Float("alpha", 1), n.Float("beta", 1)
 	if alpha == 1 && (!n.Has(2) || beta == 0) {
-		return narrow(l, n, acc), nil
+		return narrow(l, n, acc)
 	}
 	var c Operand
 	if n.Has(2) {
@@ -192,5 +189,5 @@ func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			e = expr.AddE(e, x)
 		}
 		return expr.To(n.Out.DType, e)
-	}), nil
+	})
 }

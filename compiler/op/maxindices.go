@@ -110,12 +110,9 @@ func unpooled(n *Node) (extent.Shape, error) {
 
 // lowerMaxUnpool finds, for each element of a plane, the last index of its plane that names it, or zero if there is
 // none. Indices refer to the natural shape, regardless of output_shape.
-func lowerMaxUnpool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerMaxUnpool(l *Lowering, n *Node, in []Operand) Operand {
 	x, index := l.Readable(in[0]), l.Readable(in[1])
-	natural, err := unpooled(n)
-	if err != nil {
-		return Operand{}, err
-	}
+	natural := get(unpooled(n))
 	rank := natural.Rank()
 	pooled := x.Shape.Slice(2, rank)
 	last := l.Reduce("last", expr.Maximum, n.Out.Shape, x.Layout, extent.ShapeOf(pooled.Elements()), func(i, r []expr.Expr) expr.Expr {
@@ -136,5 +133,5 @@ func lowerMaxUnpool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		u := last.At(i...)
 		at := append(slices.Clone(i[:2]), l.unflatten(expr.MaxE(u, expr.I(0)), pooled)...)
 		return expr.Sel(expr.Bin(expr.Le, expr.I(0), u), x.At(at...), expr.Zero(n.Out.DType))
-	}), nil
+	})
 }

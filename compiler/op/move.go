@@ -14,7 +14,7 @@ func moveDef(name string, minIn, maxIn int, infer func(n *Node) (Type, error),
 	at func(l *Lowering, n *Node, in []Operand, i []expr.Expr) expr.Expr) Def {
 	return Def{
 		Name: name, Kind: Injective, MinIn: minIn, MaxIn: maxIn, Infer: infer,
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand {
 			layouts := make([][]int, len(in))
 			operands := make([]Operand, len(in))
 			for k, o := range in {
@@ -23,7 +23,7 @@ func moveDef(name string, minIn, maxIn int, infer func(n *Node) (Type, error),
 					operands[k] = l.Readable(o)
 				}
 			}
-			return l.Lazy(n.Out, LayoutOf(n, layouts), func(i []expr.Expr) expr.Expr { return at(l, n, operands, i) }), nil
+			return l.Lazy(n.Out, LayoutOf(n, layouts), func(i []expr.Expr) expr.Expr { return at(l, n, operands, i) })
 		},
 	}
 }

@@ -12,10 +12,10 @@ var normDefs = []Def{
 	{
 		Name: LayerNormalization, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "layernorm", Traits: Traits{Rowwise: true},
 		Infer: inferLayerNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand {
 			return lowerNorm(l, n, in, layerNormAxes(n), func(p Operand, i []expr.Expr) expr.Expr {
 				return p.Broadcast(n.Out.Shape, i)
-			}), nil
+			})
 		},
 	},
 	{
@@ -25,26 +25,26 @@ var normDefs = []Def{
 	{
 		Name: "InstanceNormalization", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "instancenorm", Traits: Traits{Rowwise: true},
 		Infer: inferInstanceNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand {
 			axes := make([]bool, n.In[0].Shape.Rank())
 			for k := 2; k < len(axes); k++ {
 				axes[k] = true
 			}
-			return lowerNorm(l, n, in, axes, func(p Operand, i []expr.Expr) expr.Expr { return p.At(i[1]) }), nil
+			return lowerNorm(l, n, in, axes, func(p Operand, i []expr.Expr) expr.Expr { return p.At(i[1]) })
 		},
 	},
 }
 
 // lowerRMSNorm computes x / sqrt(mean of squares + epsilon) * scale (Zhang and Sennrich 2019): stages sum of
 // squares, reciprocal.
-func lowerRMSNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerRMSNorm(l *Lowering, n *Node, in []Operand) Operand {
 	x, scale, axes := l.Readable(in[0]), l.Readable(in[1]), layerNormAxes(n)
 	squares := l.reduceAxes("squares", expr.Sum, x, axes, func(i, _ []expr.Expr) expr.Expr { return square(wide(x.At(i...))) })
 	inverse := l.inverseRoot(n, squares, elementsOver(x.Shape, axes))
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		e := expr.MulE(wide(x.At(i...)), inverse.At(keptOf(i, axes)...))
 		return expr.To(n.Out.DType, expr.MulE(e, wide(scale.Broadcast(n.Out.Shape, i))))
-	}), nil
+	})
 }
 
 // inverseRoot returns the stage 1 / sqrt(sum/count + epsilon).
@@ -74,7 +74,7 @@ func inferBatchNorm(n *Node) (Type, error) {
 }
 
 // lowerBatchNorm computes scale * (x-mean) / sqrt(var+epsilon) + bias. The graph folds it if the statistics are known.
-func lowerBatchNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerBatchNorm(l *Lowering, n *Node, in []Operand) Operand {
 	p := make([]Operand, len(in))
 	for k, o := range in {
 		p[k] = l.Readable(o)
@@ -85,7 +85,7 @@ func lowerBatchNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		deviation := expr.Un(expr.Sqrt, expr.AddE(at(4), like(x, n.Float("epsilon", 1e-5))))
 		e := expr.DivE(expr.MulE(at(1), expr.SubE(x, at(3))), deviation)
 		return expr.To(n.Out.DType, expr.AddE(e, at(2)))
-	}), nil
+	})
 }
 
 func layerNormAxes(n *Node) []bool {

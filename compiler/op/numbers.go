@@ -25,7 +25,7 @@ const Numbers = "numbers"
 var numbersDefs = []Def{{
 	Name: Numbers, Kind: Injective, Internal: true,
 	Infer: func(n *Node) (Type, error) { return n.Out, nil },
-	Lower: func(l *Lowering, n *Node, _ []Operand) (Operand, error) {
+	Lower: func(l *Lowering, n *Node, _ []Operand) Operand {
 		return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
 			at := expr.I(0)
 			for k, stride := range expr.RowMajorStrides(n.Out.Shape.Fixed()) {
@@ -36,7 +36,7 @@ var numbersDefs = []Def{{
 				e = expr.Sel(expr.Bin(expr.Le, at, expr.I(int64(k))), l.number(n.Out.DType, n.Numbers[k]), e)
 			}
 			return e
-		}), nil
+		})
 	},
 }}
 

@@ -98,8 +98,9 @@ type Def struct {
 	MinIn, MaxIn int
 	// Infer is the shape rule.
 	Infer func(n *Node) (Type, error)
-	// Lower returns the tensor expressions; operands and the result are indexed by the operator's own axes.
-	Lower func(l *Lowering, n *Node, in []Operand) (Operand, error)
+	// Lower returns the tensor expressions; operands and the result are indexed by the operator's own axes. It is
+	// called through LowerPlain, since get ends it at the first error.
+	Lower func(l *Lowering, n *Node, in []Operand) Operand
 	// Expand expands the operator when the model is read. If Expands is set, it applies only to nodes for which
 	// Expands holds, and the others are lowered.
 	Expand  Expansion

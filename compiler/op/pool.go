@@ -23,7 +23,7 @@ func ofChannels(d Def) Def {
 	return d
 }
 
-func poolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, error), label string) Def {
+func poolDef(name string, lower func(*Lowering, *Node, []Operand) Operand, label string) Def {
 	return Def{
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: label,
 		Infer: inferPool, Lower: lower, Layout: channelsLastResult,
@@ -71,16 +71,13 @@ func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Comb
 	})
 }
 
-func lowerMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := poolWindow(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerMaxPool(l *Lowering, n *Node, in []Operand) Operand {
+	win := get(poolWindow(n))
 	x := win.pad(l, in[0], expr.Lowest(in[0].DType))
 	if n.Output > 0 {
-		return lowerMaxIndices(l, n, win, x), nil
+		return lowerMaxIndices(l, n, win, x)
 	}
-	return narrow(l, n, slide(l, n, win, x, "maxpool", expr.Maximum, exact)), nil
+	return narrow(l, n, slide(l, n, win, x, "maxpool", expr.Maximum, exact))
 }
 
 // narrow rounds a value computed in a wider type to the result's.
@@ -91,11 +88,8 @@ func narrow(l *Lowering, n *Node, o Operand) Operand {
 	return l.Lazy(n.Out, o.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, o.At(i...)) })
 }
 
-func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	win, err := poolWindow(n)
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerAveragePool(l *Lowering, n *Node, in []Operand) Operand {
+	win := get(poolWindow(n))
 	x := win.pad(l, in[0], expr.Zero(in[0].DType))
 	sum := slide(l, n, win, x, "poolsum", expr.Sum, exact)
 	includePad := n.Int("count_include_pad", 0) != 0
@@ -109,7 +103,7 @@ func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			return expr.To(n.Out.DType, expr.MulE(e, expr.F(e.DType(), 1/float64(c.Value))))
 		}
 		return expr.To(n.Out.DType, expr.DivE(e, expr.To(e.DType(), count)))
-	}), nil
+	})
 }
 
 // count returns the number of kernel elements of output o that count along axis k: those inside the operand, or
@@ -132,7 +126,7 @@ func (w *window) count(l *Lowering, k int, o expr.Expr, includePad bool) expr.Ex
 	return expr.SubE(last, first)
 }
 
-func globalPoolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, error), label string) Def {
+func globalPoolDef(name string, lower func(*Lowering, *Node, []Operand) Operand, label string) Def {
 	return Def{
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: label, Layout: channelsLastResult,
 		Infer: func(n *Node) (Type, error) {
@@ -164,15 +158,15 @@ func overImage(l *Lowering, n *Node, x Operand, name string, c expr.Combiner, te
 	})
 }
 
-func lowerGlobalMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	return narrow(l, n, overImage(l, n, l.Readable(in[0]), "globalpool", expr.Maximum, wide)), nil
+func lowerGlobalMaxPool(l *Lowering, n *Node, in []Operand) Operand {
+	return narrow(l, n, overImage(l, n, l.Readable(in[0]), "globalpool", expr.Maximum, wide))
 }
 
-func lowerGlobalAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerGlobalAveragePool(l *Lowering, n *Node, in []Operand) Operand {
 	sum := overImage(l, n, l.Readable(in[0]), "globalpool", expr.Sum, wide)
 	elements := in[0].Shape.Slice(2, in[0].Shape.Rank()).Elements()
 	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
 		e := sum.At(i...)
 		return expr.To(n.Out.DType, expr.MulE(e, count{l, elements}.inverse(e.DType())))
-	}), nil
+	})
 }

@@ -178,7 +178,7 @@ func inferIntegerConv(n *Node) (Type, error) {
 	return inferWindows(n, d)
 }
 
-func lowerIntegerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerIntegerConv(l *Lowering, n *Node, in []Operand) Operand {
 	fill := expr.Zero(in[0].DType)
 	if n.Has(2) {
 		value := l.Readable(in[2])

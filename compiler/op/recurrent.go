@@ -68,7 +68,7 @@ func peepholeShapes(_, out extent.Shape) [2]extent.Shape {
 func (s step) def() Def {
 	return Def{
 		Name: s.name, Internal: true, Kind: Injective, MinIn: s.minIn, MaxIn: 3, Layout: rowMajorResult, Infer: s.infer,
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand {
 			operands := make([]Operand, len(in))
 			for k, o := range in {
 				if n.Has(k) {
@@ -77,7 +77,7 @@ func (s step) def() Def {
 			}
 			return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
 				return expr.To(n.Out.DType, s.f(n, gates{n, operands, n.Out.Shape.Max()[1], i}))
-			}), nil
+			})
 		},
 	}
 }

@@ -46,12 +46,12 @@ func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 	return Def{
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reduce", Infer: inferReduce, Layout: reduceLayout, Traits: Traits{Once: true},
 		Work: firstOperandWork,
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand {
 			data := l.Readable(in[0])
 			reduced := reducedAxes(n)
 			acc := l.reduceAxes("reduce", c, data, reduced, func(i, _ []expr.Expr) expr.Expr { return term(wide(data.At(i...))) })
 			count := count{l, elementsOver(data.Shape, reduced)}
-			return keepReduced(l, n, acc, reduced, func(e expr.Expr) expr.Expr { return after(e, count) }), nil
+			return keepReduced(l, n, acc, reduced, func(e expr.Expr) expr.Expr { return after(e, count) })
 		},
 		Detail: func(n *Node) string { return fmt.Sprintf("%s axes %v", n.Op[len("Reduce"):], axisList(reducedAxes(n))) },
 	}
@@ -200,7 +200,7 @@ func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after termFn
 }
 
 // lowerLogSumExp subtracts the largest element first to avoid overflow, unless it is infinite.
-func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerLogSumExp(l *Lowering, n *Node, in []Operand) Operand {
 	x, reduced := l.Readable(in[0]), reducedAxes(n)
 	largest := l.reduceAxes("largest", expr.Maximum, x, reduced, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
 	shift := func(kept []expr.Expr) expr.Expr {
@@ -213,5 +213,5 @@ func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	acc := l.Map("logsumexp", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
 		return expr.AddE(expr.Un(expr.Log, sum.At(i...)), shift(i))
 	})
-	return keepReduced(l, n, acc, reduced, same), nil
+	return keepReduced(l, n, acc, reduced, same)
 }

@@ -184,7 +184,7 @@ func IsView(from, to extent.Shape) bool {
 }
 
 // lowerReindex reads the elements of a reshape that is no view: each run has one number for its position.
-func lowerReindex(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerReindex(l *Lowering, n *Node, in []Operand) Operand {
 	x := l.Readable(in[0])
 	runs := runsOf(x.Shape, n.Out.Shape)
 	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
@@ -208,7 +208,7 @@ func lowerReindex(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			}
 		}
 		return x.At(index...)
-	}), nil
+	})
 }
 
 // longAxes returns those axes whose extent is not 1.

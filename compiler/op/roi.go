@@ -62,7 +62,7 @@ func roiTransformation(n *Node) string {
 
 // lowerRoiAlign combines ratio x ratio samples of each bin. Like ONNX's reference, mode max takes the largest of
 // the weighted corners of all samples, not of the samples.
-func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerRoiAlign(l *Lowering, n *Node, in []Operand) Operand {
 	x, rois, batch := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
 	ratio, isMax := n.Int("sampling_ratio", 0), n.Text("mode", "avg") == "max"
 	sizes := n.Out.Shape.Slice(2, 4).Fixed()
@@ -105,7 +105,7 @@ func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			e = expr.MulE(e, like(e, 1/float64(ratio*ratio)))
 		}
 		return expr.To(n.Out.DType, e)
-	}), nil
+	})
 }
 
 // cornerTable tabulates the two elements beside a place on an axis of the given extent, whose first and last
@@ -150,7 +150,7 @@ func inferMaxRoiPool(n *Node) (Type, error) {
 }
 
 // lowerMaxRoiPool scans every element for each bin, since its extent depends on data, along one axis after the other.
-func lowerMaxRoiPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerMaxRoiPool(l *Lowering, n *Node, in []Operand) Operand {
 	x, rois := l.Readable(in[0]), l.Readable(in[1])
 	scale := n.Float("spatial_scale", 1)
 	// within returns the condition that element e of spatial axis k is in a bin; bins divide the rounded region,
@@ -182,5 +182,5 @@ func lowerMaxRoiPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		e := acc.At(i...)
 		empty := expr.Bin(expr.And, expr.Un(expr.IsInf, e), expr.Un(expr.Not, positive(e)))
 		return expr.To(n.Out.DType, expr.Sel(empty, like(e, 0), e))
-	}), nil
+	})
 }

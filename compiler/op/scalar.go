@@ -21,7 +21,7 @@ func scalarDef(name string, minIn, maxIn int, rule typeRule, f scalarFn) Def {
 	return Def{
 		Name: name, Kind: ElementWise, MinIn: minIn, MaxIn: maxIn,
 		Infer:  func(n *Node) (Type, error) { return inferScalar(n, rule, f) },
-		Lower:  func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerScalar(l, n, in, f), nil },
+		Lower:  func(l *Lowering, n *Node, in []Operand) Operand { return lowerScalar(l, n, in, f) },
 		Layout: scalarLayout,
 	}
 }

@@ -155,7 +155,7 @@ func swapped(name string, o expr.BinaryOp) Def {
 // commutative makes the kernel's own value the first operand, so that equal kernels have equal texts.
 func commutative(d Def) Def {
 	lower := d.Lower
-	d.Lower = func(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	d.Lower = func(l *Lowering, n *Node, in []Operand) Operand {
 		if len(in) == 2 && !in[0].computed() && in[1].computed() {
 			m := *n
 			m.In = []Value{n.In[1], n.In[0]}

@@ -42,14 +42,11 @@ func inferScaledConv(n *Node) (Type, error) {
 	return inferWindows(n, x.DType)
 }
 
-func lowerScaledConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	sum, err := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
-	if err != nil {
-		return Operand{}, err
-	}
+func lowerScaledConv(l *Lowering, n *Node, in []Operand) Operand {
+	sum := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
 	scale := l.Readable(in[3])
 	scaled := l.Lazy(sum.Type, sum.Layout, func(i []expr.Expr) expr.Expr {
 		return expr.MulE(sum.At(i...), expr.To(sum.DType, scale.At(i[1])))
 	})
-	return addBias(l, n, scaled, in, 2), nil
+	return addBias(l, n, scaled, in, 2)
 }

@@ -60,11 +60,11 @@ func scatterElementsWork(n *Node) float64 {
 	return float64(array.Elements(n.Out.Shape.Max())) * float64(n.In[1].Shape.Max()[n.axis(n.Int("axis", 0), n.Out.Shape.Rank())])
 }
 
-func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerScatterElements(l *Lowering, n *Node, in []Operand) Operand {
 	x, updates := l.Readable(in[0]), l.Readable(in[2])
 	shape, index := n.Out.Shape, n.In[1].Shape
 	if index.IsEmpty() {
-		return x, nil
+		return x
 	}
 	axis := n.axis(n.Int("axis", 0), shape.Rank())
 	// An element of a line outside the indices reads those of another line, and ignores them.
@@ -117,7 +117,7 @@ type scatter struct {
 	last *array.Array
 }
 
-func (s *scatter) lower(indices Operand) (Operand, error) {
+func (s *scatter) lower(indices Operand) Operand {
 	c := s.n.scatterReduction()
 	if c == expr.None {
 		last := Operand{}
@@ -133,7 +133,7 @@ func (s *scatter) lower(indices Operand) (Operand, error) {
 			u := last.At(s.key(i)...)
 			updated := s.update(i, expr.MaxE(u, expr.I(0)))
 			return expr.Sel(expr.Bin(expr.Le, expr.I(0), u), updated, s.x.At(i...))
-		}), nil
+		})
 	}
 	names := s.names(s.l.Readable(indices))
 	identity := c.Identity(wideType(s.n.Out.DType))
@@ -142,7 +142,7 @@ func (s *scatter) lower(indices Operand) (Operand, error) {
 	})
 	return s.l.Lazy(s.n.Out, s.x.Layout, func(i []expr.Expr) expr.Expr {
 		return expr.To(s.n.Out.DType, c.Combine(wide(s.x.At(i...)), acc.At(i...)))
-	}), nil
+	})
 }
 
 // lastElements returns for each element of shape the position on the axis of the last index that names it, or -1.

@@ -32,13 +32,13 @@ func scatterNDWork(n *Node) float64 {
 	return float64(array.Elements(keys))*float64(array.Elements(tuples)) + float64(array.Elements(n.Out.Shape.Max()))
 }
 
-func lowerScatterND(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerScatterND(l *Lowering, n *Node, in []Operand) Operand {
 	x, updates := l.Readable(in[0]), l.Readable(in[2])
 	index := n.In[1].Shape
 	outer := index.Rank() - 1
 	tuples, count := index.Slice(0, outer), int(index.Max()[outer])
 	if tuples.IsEmpty() {
-		return x, nil
+		return x
 	}
 	keys := n.Out.Shape.Slice(0, count)
 	s := scatter{l: l, n: n, x: x, count: tuples.Elements(), shape: keys, layout: RowMajor(count)}

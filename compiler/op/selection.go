@@ -26,7 +26,7 @@ var selectionDefs = []Def{{
 
 // lowerPositions counts the true elements up to each position, and searches the counts for each number: in steps of
 // a power of a radix, then of the next smaller one.
-func lowerPositions(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerPositions(l *Lowering, n *Node, in []Operand) Operand {
 	mask := l.Readable(in[0])
 	size := l.Extent(mask.Shape.At(0))
 	end := l.Extent(mask.Shape.At(0).Minus(extent.Of(1)))
@@ -51,5 +51,5 @@ func lowerPositions(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}
 	return l.Lazy(n.Out, RowMajor(1), func(i []expr.Expr) expr.Expr {
 		return expr.MaxE(expr.I(0), expr.MinE(before(i), end))
-	}), nil
+	})
 }

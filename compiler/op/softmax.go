@@ -17,8 +17,8 @@ func softmaxDef(name string, logarithm bool) Def {
 			n.Int(maskedAttribute, 0)
 			return Type{d, n.In[0].Shape}, err
 		},
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
-			return lowerSoftmax(l, n, in[0], logarithm), nil
+		Lower: func(l *Lowering, n *Node, in []Operand) Operand {
+			return lowerSoftmax(l, n, in[0], logarithm)
 		},
 		Work:   func(n *Node) float64 { return 4 * firstOperandWork(n) },
 		Detail: func(n *Node) string { return fmt.Sprintf("axes %v", axisList(softmaxAxes(n))) },

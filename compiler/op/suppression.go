@@ -57,7 +57,7 @@ var suppressionDefs = []Def{
 	},
 }
 
-func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerCorners(l *Lowering, n *Node, in []Operand) Operand {
 	boxes := l.Readable(in[0])
 	return l.Map("corners", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
 		upper := expr.Bin(expr.Le, expr.I(2), i[1])
@@ -68,14 +68,14 @@ func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		}
 		half := expr.MulE(b, expr.F(boxes.DType, 0.5))
 		return expr.Sel(upper, expr.AddE(a, half), expr.SubE(a, half))
-	}), nil
+	})
 }
 
-func lowerBoxCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerBoxCorners(l *Lowering, n *Node, in []Operand) Operand {
 	corners, best := l.Readable(in[0]), l.Readable(in[1])
 	return l.Map("box", n.Out.Shape, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr {
 		return corners.At(i[0], i[2], l.position(best.At(slices.Concat(i[:2], i[3:])...), corners.Shape.At(2)))
-	}), nil
+	})
 }
 
 func inferBestBox(n *Node) (Type, error) {
@@ -101,7 +101,7 @@ func inferSuppress(n *Node) (Type, error) {
 	return n.In[0].Type, nil
 }
 
-func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerBestBox(l *Lowering, n *Node, in []Operand) Operand {
 	scores, number, last := l.Readable(in[0]), boxNumbers(l, n, in, 1), i32(math.MaxInt32)
 	boxes := scores.Shape.Slice(2, 3)
 	if end := boxes.At(0).Minus(extent.Of(1)); end.IsOpen() && !n.Has(1) {
@@ -118,7 +118,7 @@ func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
 		out := expr.Bin(expr.Eq, highest.At(i...), expr.F(scores.DType, math.Inf(-1)))
 		return expr.Sel(out, i32(-1), place.At(i...))
-	}), nil
+	})
 }
 
 // boxNumbers returns operand k as 32 bits, or 0, 1, 2 ... if it was omitted.
@@ -131,7 +131,7 @@ func boxNumbers(l *Lowering, n *Node, in []Operand, k int) func(i ...expr.Expr) 
 }
 
 // lowerSuppress keeps boxes without an area, which overlap nothing.
-func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerSuppress(l *Lowering, n *Node, in []Operand) Operand {
 	scores, corners, best := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
 	chosen, limit, number := l.Readable(in[3]), l.Readable(in[4]), boxNumbers(l, n, in, 5)
 	return l.Map("suppress", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
@@ -152,7 +152,7 @@ func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			expr.Bin(expr.Lt, limit.At(zeros(limit.Shape.Rank())...), expr.DivE(both, union)))
 		itself := expr.Bin(expr.Eq, number(i...), best.At(i[0], i[1]))
 		return expr.Sel(expr.Bin(expr.Or, itself, overlaps), expr.F(scores.DType, math.Inf(-1)), scores.At(i...))
-	}), nil
+	})
 }
 
 // boxArea returns the area of a box by its corners.

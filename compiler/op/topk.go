@@ -78,7 +78,7 @@ type contest struct {
 
 // lowerTopK counts for each element those that come before it, by value and then by position, and takes the element
 // of rank r as the r-th result.
-func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerTopK(l *Lowering, n *Node, in []Operand) Operand {
 	x := l.Readable(in[0])
 	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape}
 	d := wideType(x.DType)
@@ -104,7 +104,7 @@ func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.Output > 0 {
 		chosen = c.position
 	}
-	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, chosen(i)) }), nil
+	return l.Lazy(n.Out, RowMajor(n.Out.Shape.Rank()), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, chosen(i)) })
 }
 
 // round keeps the best `keep` of each block, in order.

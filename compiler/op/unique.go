@@ -40,16 +40,16 @@ func inferUniqueRows(n *Node) (Type, error) {
 }
 
 // lowerUniqueFirst compares each row with all.
-func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) Operand {
 	order := l.rowOrder(in[0])
 	first := l.Reduce("first", expr.Minimum, n.Out.Shape, RowMajor(1), n.Out.Shape, func(i, r []expr.Expr) expr.Expr {
 		return expr.Sel(expr.Bin(expr.Eq, order(i[0], r[0]), i32(0)), r[0], i[0])
 	})
-	return first, nil
+	return first
 }
 
 // lowerUniqueRank counts the earlier rows that are the first of their kind.
-func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
+func lowerUniqueRank(l *Lowering, n *Node, in []Operand) Operand {
 	order, first := l.rowOrder(in[0]), l.Readable(in[1])
 	earlier := func(i, r expr.Expr) expr.Expr { return expr.Bin(expr.Lt, r, first.At(i)) }
 	if n.Int("sorted", 1) != 0 {
@@ -59,7 +59,7 @@ func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		isFirst := expr.Bin(expr.Eq, first.At(r[0]), r[0])
 		return expr.To(array.Int64, expr.Bin(expr.And, isFirst, earlier(i[0], r[0])))
 	})
-	return rank, nil
+	return rank
 }
 
 // rowOrder compares two rows of a matrix by their first difference: negative, zero or positive, as i32. NaN equals
