@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"io/fs"
@@ -38,11 +37,11 @@ func (w *archiveWriter) add(name string, size int64, fill func(io.Writer) error)
 	if err := w.tar.WriteHeader(header); err != nil {
 		return fmt.Errorf("member %s: %w", name, err)
 	}
-	sums := newSums()
-	if err := fill(io.MultiWriter(w.tar, sums)); err != nil {
+	sha, crc := sha256.New(), crc32.New(castagnoli)
+	if err := fill(io.MultiWriter(w.tar, sha, crc)); err != nil {
 		return fmt.Errorf("member %s: %w", name, err)
 	}
-	w.members = append(w.members, Member{Name: name, SizeBytes: size, SHA256: sums.sha256(), CRC32C: sums.crc.Sum32()})
+	w.members = append(w.members, Member{Name: name, SizeBytes: size, SHA256: hex.EncodeToString(sha.Sum(nil)), CRC32C: crc.Sum32()})
 	return nil
 }
 
@@ -52,20 +51,6 @@ func (w *archiveWriter) addBytes(name string, data []byte) error {
 		return err
 	})
 }
-
-type sums struct {
-	sha hash.Hash
-	crc hash.Hash32
-	io.Writer
-}
-
-func newSums() *sums {
-	s := &sums{sha: sha256.New(), crc: crc32.New(castagnoli)}
-	s.Writer = io.MultiWriter(s.sha, s.crc)
-	return s
-}
-
-func (s *sums) sha256() string { return hex.EncodeToString(s.sha.Sum(nil)) }
 
 // extent is the location of a member in the archive.
 type extent struct{ offset, size int64 }

@@ -16,11 +16,7 @@ func Uses(e Expr, v *Var) bool {
 	case *Select:
 		return Uses(n.Cond, v) || Uses(n.A, v) || Uses(n.B, v)
 	case *Load:
-		for _, x := range n.Index {
-			if Uses(x, v) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(n.Index, func(x Expr) bool { return Uses(x, v) })
 	case Node:
 		return slices.ContainsFunc(n.Operands(), func(x Expr) bool { return Uses(x, v) })
 	}

@@ -76,7 +76,9 @@ func (g *grower) grow(rows []int32, features []int, first, second []float64) (Tr
 	for i := range leaves {
 		link(&t, &leaves[i], ^i)
 		t.Leaves = append(t.Leaves, g.leaf(&leaves[i]))
-		g.release(&leaves[i])
+		if h := leaves[i].histograms; h != nil {
+			g.free, leaves[i].histograms = append(g.free, h), nil
+		}
 	}
 	return t, leaves
 }
@@ -173,13 +175,6 @@ func (g *grower) take(n int) []histogram {
 		return h
 	}
 	return make([]histogram, n)
-}
-
-func (g *grower) release(l *growing) {
-	if l.histograms != nil {
-		g.free = append(g.free, l.histograms)
-		l.histograms = nil
-	}
 }
 
 // sums holds the sums of the derivatives of some rows.

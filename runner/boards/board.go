@@ -104,12 +104,7 @@ func (b *Board) begin(ctx context.Context) (err error) {
 	return b.greet(ctx)
 }
 
-func (b *Board) name() string {
-	if b.cfg.Name != "" {
-		return b.cfg.Name
-	}
-	return b.cfg.Target
-}
+func (b *Board) name() string { return cmp.Or(b.cfg.Name, b.cfg.Target) }
 
 // start starts the command with one end of a socket and returns the other.
 func (b *Board) start() (*os.File, error) {

@@ -15,7 +15,7 @@ func (x *blocksVariant) Apply(s *schedule.Schedule, p blocksParameters) (err err
 	made := sketch.Get(s.Blockwise(u.Acc, x.form))
 	n := &blocksNests{Builder: &sketch.Builder{S: s}, x: x, z: x.sizes(p), made: made}
 	for _, f := range u.Feeds {
-		n.alone(f)
+		n.Do(sketch.Settle(s, NewElementwise(s, sketch.Unit{Out: f, Acc: -1}, x.target))) // before all other stages
 	}
 	n.quantise()
 	at := n.output()
@@ -38,11 +38,6 @@ type blocksNests struct {
 	x    *blocksVariant
 	z    blocksSizes
 	made schedule.BlockwiseStages
-}
-
-// alone computes a map before all other stages.
-func (n *blocksNests) alone(id int) {
-	n.Do(sketch.Settle(n.S, NewElementwise(n.S, sketch.Unit{Out: id, Acc: -1}, n.x.target)))
 }
 
 // output builds the nest of the map that ends the unit. It returns the loop over tiles.

@@ -95,7 +95,7 @@ func (n *nests) terms(stage, axis int, extent int64) (loops []int) {
 // mixed builds the nest of the second product. Its loop over pieces encloses the stages of a piece.
 func (n *nests) mixed() {
 	n.ComputeAt(n.Mixed, n.Out, n.block)
-	n.scope(n.Mixed, schedule.Registers)
+	n.Do(n.S.SetScope(n.Mixed, schedule.Registers))
 	axes := len(n.S.Stages[n.Mixed].Axes)
 	n.piece = axes
 	batch, row := n.along(n.Dims[n.Mixed])
@@ -104,14 +104,10 @@ func (n *nests) mixed() {
 	n.fetched(n.online.Value, n.gapOf(n.columns()), n.q.stages)
 }
 
-func (n *nests) scope(stage int, scope schedule.Scope) {
-	n.Do(n.S.SetScope(stage, scope))
-}
-
 // inPiece computes a stage for each piece.
 func (n *nests) inPiece(stage int, scope schedule.Scope) {
 	n.ComputeAt(stage, n.Mixed, n.piece)
-	n.scope(stage, scope)
+	n.Do(n.S.SetScope(stage, scope))
 }
 
 // fetched makes all threads fetch a stage cooperatively, with padding in words after its rows.
@@ -126,7 +122,7 @@ func (n *nests) rowSums(stage int, dims []int) {
 	_, row := n.along(dims)
 	n.rowThreads(stage, row)
 	n.ComputeAt(stage, n.Out, n.block)
-	n.scope(stage, schedule.Shared)
+	n.Do(n.S.SetScope(stage, schedule.Shared))
 }
 
 // rowThreads assigns each row to a thread.
@@ -237,7 +233,7 @@ func (n *nests) operands() {
 			continue
 		}
 		n.ComputeAt(id, n.Out, n.block)
-		n.scope(id, schedule.Shared)
+		n.Do(n.S.SetScope(id, schedule.Shared))
 		n.fetched(id, words, 1)
 	}
 }

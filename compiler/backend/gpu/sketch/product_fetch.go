@@ -109,7 +109,11 @@ func (p *Product) Loads(o Operand, b Box, f Fetching) bool {
 // Fetch makes all threads fetch the operands of a box's step into shared memory cooperatively. Other stages that only
 // the reduction reads are computed separately.
 func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
-	p.others(b)
+	for _, feed := range p.Unit.Feeds {
+		if !slices.ContainsFunc(p.Operands, func(o Operand) bool { return o.feed == feed }) {
+			Alone(b, feed)
+		}
+	}
 	ranges := p.ranges(box)
 	for _, o := range p.Operands {
 		stage := o.feed
@@ -150,16 +154,6 @@ func (p *Product) alongLines(b *sketch.Builder, stage int, o Operand) {
 	last := len(order) - 1
 	order[p.terms(o)], order[last] = order[last], order[p.terms(o)]
 	b.Do(b.S.Reorder(stage, order...))
-}
-
-// others computes the stages that only the reduction reads and that no tile shares.
-func (p *Product) others(b *sketch.Builder) {
-	for _, f := range p.Unit.Feeds {
-		shared := slices.ContainsFunc(p.Operands, func(o Operand) bool { return o.feed == f })
-		if !shared {
-			Alone(b, f)
-		}
-	}
 }
 
 // CooperativeFetch makes all threads of a block compute a stage, in vectors if f says so.

@@ -99,13 +99,6 @@ func (p *Product) join() {
 	p.Extents[p.Rows-1] = 1
 }
 
-// Positions fuses the rows of the reduction into one axis. It precedes other primitives on the reduction.
-func (p *Product) Positions(b *sketch.Builder) {
-	if p.Joint {
-		b.Do(b.S.Flatten(p.Unit.Acc, p.Rows-1, p.Rows))
-	}
-}
-
 // RowsOf returns the iterator over the rows of the stage that stores the results.
 func (p *Product) RowsOf(b *sketch.Builder) int {
 	if !p.Joint {

@@ -131,7 +131,7 @@ func others(axes, without int) (list []int) {
 func (x *slicing) exchanged(b *sketch.Builder, ofWarps, block int) {
 	axes, last := len(b.S.Stages[x.Acc].Axes), x.line(b, x.Acc)
 	b.Do(b.S.Reorder(x.Acc, append([]int{last}, append(others(axes, last), axes)...)...))
-	b.Mark(bindThread(b), x.Acc, last)
+	b.Do(b.S.Bind(x.Acc, last, schedule.ThreadLevel))
 	if ofWarps < 0 {
 		b.Mark(b.S.Shuffle, x.Acc, axes)
 	}
@@ -166,7 +166,7 @@ func (x *slicing) paired(b *sketch.Builder, stage int, along bool) (lane, thread
 	}
 	b.Do(b.S.Reorder(stage, append(others(lane, last), pair...)...))
 	thread = b.Fuse(stage, pair)
-	b.Mark(bindThread(b), stage, thread)
+	b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
 	return lane, thread
 }
 
@@ -180,11 +180,6 @@ func (x *slicing) unrolled(b *sketch.Builder, stage, axis int) {
 		_, inner = b.Split(stage, axis, x.unroll, schedule.Peel)
 	}
 	b.Mark(b.S.Unroll, stage, inner)
-}
-
-// bindThread binds a loop to threads.
-func bindThread(b *sketch.Builder) func(stage, iter int) error {
-	return func(stage, iter int) error { return b.S.Bind(stage, iter, schedule.ThreadLevel) }
 }
 
 // inBlock computes a stage in the blocks of another, whose threads share it.

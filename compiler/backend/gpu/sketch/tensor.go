@@ -186,8 +186,9 @@ func apart(p *Product) bool {
 func open(p *Product, terms int64) []searchspace.Parameter[tensorParameters] {
 	type q = tensorParameters
 	positions := p.Extents[p.Rows]
+	joint := []int64{0}
 	if j := p.Joined(); j != nil {
-		positions = j.Extents[j.Rows]
+		positions, joint = j.Extents[j.Rows], []int64{0, 1}
 	}
 	rows, columns := sketch.CeilDiv(positions, ir.MatrixRows), sketch.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
 	steps := p.Reduce[p.Step].Extent / terms
@@ -198,18 +199,10 @@ func open(p *Product, terms int64) []searchspace.Parameter[tensorParameters] {
 		sketch.Knob("columns", func(p *q) *int64 { return &p.columns }, sketch.AtMost(columns, 1, 2, 4, 8, 16, 32)...),
 		sketch.Knob("depth", func(p *q) *int64 { return &p.depth }, sketch.AtMost(steps, 1, 2, 4, 8)...),
 		sketch.Knob("stages", func(p *q) *int64 { return &p.stages }, sketch.AtMost(p.MaxStages(vectorElements), 1, 2, 3, 4, 5, 6, 8)...),
-		sketch.Knob("joint", func(p *q) *int64 { return &p.joint }, joinable(p)...),
+		sketch.Knob("joint", func(p *q) *int64 { return &p.joint }, joint...),
 		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}
 	return append(knobs, TileSchedulerKnobs(p, Box{Rows: ir.MatrixRows, Columns: ir.MatrixColumns}, func(p *q) *TileScheduler { return &p.scheduler })...)
-}
-
-// joinable returns the choices between positions of a row and joint ones.
-func joinable(p *Product) []int64 {
-	if p.Joined() == nil {
-		return []int64{0}
-	}
-	return []int64{0, 1}
 }
 
 // vectorElements is the number of neighbours that a thread fetches at once, up to the size of a copy.

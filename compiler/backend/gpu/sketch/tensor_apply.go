@@ -25,7 +25,9 @@ func (p *tensorTile) Apply(s *schedule.Schedule, q tensorParameters) (err error)
 // nests builds the nests of the results, the sums, and their operands.
 func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
 	s := b.S
-	p.Positions(b)
+	if p.Joint { // before other primitives on the reduction
+		b.Do(s.Flatten(p.Unit.Acc, p.Rows-1, p.Rows))
+	}
 	block, result := p.results(b, q)
 	// A thread's results are not contiguous: what is computed from one is stored with it.
 	for _, o := range slices.Backward(p.Unit.Also) {
@@ -132,7 +134,7 @@ func (p *tensorTile) sums(b *sketch.Builder, q tensorParameters) (step int) {
 	b.Do(s.Reorder(acc, append(order, terms, tall.matrix, tall.own, wide.matrix, wide.own)...))
 	thread := b.Fuse(acc, threads(tall, wide))
 	b.Mark(s.Unroll, acc, tall.matrix, tall.own, wide.matrix, wide.own)
-	b.Mark(func(stage, iter int) error { return s.Tensorize(stage, iter, p.format) }, acc, terms)
+	b.Do(s.Tensorize(acc, terms, p.format))
 	b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
 	return step
 }
