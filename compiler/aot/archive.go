@@ -41,7 +41,8 @@ func (w *archiveWriter) add(name string, size int64, fill func(io.Writer) error)
 	if err := fill(io.MultiWriter(w.tar, sha, crc)); err != nil {
 		return fmt.Errorf("member %s: %w", name, err)
 	}
-	w.members = append(w.members, Member{Name: name, SizeBytes: size, SHA256: hex.EncodeToString(sha.Sum(nil)), CRC32C: crc.Sum32()})
+	digest := hex.EncodeToString(sha.Sum(nil))
+	w.members = append(w.members, Member{Name: name, SizeBytes: size, SHA256: digest, CRC32C: crc.Sum32()})
 	return nil
 }
 

@@ -47,7 +47,8 @@ func readArray(r io.Reader) (*array.Array, error) {
 	}
 	var data bytes.Buffer // grows with the input, not with the header's claim
 	if n, err := io.Copy(&data, io.LimitReader(r, size)); err != nil || n != size {
-		return nil, fmt.Errorf("%v%v needs %d bytes but has %d: %w", a.DType, a.Shape, size, n, cmp.Or(err, io.ErrUnexpectedEOF))
+		err = cmp.Or(err, io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("%v%v needs %d bytes but has %d: %w", a.DType, a.Shape, size, n, err)
 	}
 	a.Data = data.Bytes()
 	if fortran {

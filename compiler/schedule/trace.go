@@ -118,14 +118,20 @@ var primitives = map[string]primitive{
 	"pack":        {-1, (*Schedule).applyPack},
 	"prefetch":    {2, func(s *Schedule, a []int) error { return s.Prefetch(a[0], int64(a[1])) }},
 	"fetch":       {2, func(s *Schedule, a []int) error { return s.Fetch(a[0], int64(a[1])) }},
-	"rfactor":     {4, func(s *Schedule, a []int) error { _, err := s.RFactor(a[0], a[1], int64(a[2]), Part(a[3])); return err }},
-	"parallel":    {2, func(s *Schedule, a []int) error { return s.Parallel(a[0], a[1]) }},
-	"vectorize":   {2, func(s *Schedule, a []int) error { return s.Vectorize(a[0], a[1]) }},
-	"unroll":      {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
-	"widen":       {3, func(s *Schedule, a []int) error { _, err := s.Widen(a[0], a[1], array.DType(a[2])); return err }},
-	"extend":      {2, func(s *Schedule, a []int) error { _, err := s.Extend(a[0], int64(a[1])); return err }},
-	"adjoin":      {3, func(s *Schedule, a []int) error { _, err := s.Adjoin(a[0], int64(a[1]), array.DType(a[2])); return err }},
-	"round":       {2, func(s *Schedule, a []int) error { _, err := s.Round(a[0], a[1]); return err }},
+	"rfactor": {4, func(s *Schedule, a []int) error {
+		_, err := s.RFactor(a[0], a[1], int64(a[2]), Part(a[3]))
+		return err
+	}},
+	"parallel":  {2, func(s *Schedule, a []int) error { return s.Parallel(a[0], a[1]) }},
+	"vectorize": {2, func(s *Schedule, a []int) error { return s.Vectorize(a[0], a[1]) }},
+	"unroll":    {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
+	"widen":     {3, func(s *Schedule, a []int) error { _, err := s.Widen(a[0], a[1], array.DType(a[2])); return err }},
+	"extend":    {2, func(s *Schedule, a []int) error { _, err := s.Extend(a[0], int64(a[1])); return err }},
+	"adjoin": {3, func(s *Schedule, a []int) error {
+		_, err := s.Adjoin(a[0], int64(a[1]), array.DType(a[2]))
+		return err
+	}},
+	"round": {2, func(s *Schedule, a []int) error { _, err := s.Round(a[0], a[1]); return err }},
 	"interleave": {5, func(s *Schedule, a []int) error {
 		_, err := s.Interleave(a[0], a[1], a[2], a[3], int64(a[4]))
 		return err

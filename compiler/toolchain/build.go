@@ -177,7 +177,8 @@ func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
 	if b.Form == Device {
 		return tc.device(ctx, b, dir)
 	}
-	err := b.parallel(ctx, len(b.Embedded), func(ctx context.Context, k int) error { // the device code that sources include
+	// The sources include the device code.
+	err := b.parallel(ctx, len(b.Embedded), func(ctx context.Context, k int) error {
 		e := b.Embedded[k]
 		e.Build.Limits = b.Limits
 		return tc.Build(ctx, e.Build, filepath.Join(dir, e.Name))
