@@ -48,6 +48,29 @@ func (l *lowerer) counted(e expr.Expr) expr.Expr {
 	return e
 }
 
+// indexing returns the stages whose elements are parts of indices. Tiles read them beyond limits, and what is there must
+// be within the indexed tensors, as all that such stages compute is.
+func indexing(s *schedule.Schedule) map[*schedule.Stage]bool {
+	found := map[*schedule.Stage]bool{}
+	var add func(e expr.Expr)
+	add = func(e expr.Expr) {
+		for _, load := range expr.Loads(e) {
+			if g := s.Producer(load.Tensor); g != nil && load.DType().IsInt() && !found[g] {
+				found[g] = true
+				add(g.Body)
+			}
+		}
+	}
+	for _, g := range s.Stages {
+		for _, load := range expr.Loads(g.Body) {
+			for _, x := range load.Index {
+				add(x)
+			}
+		}
+	}
+	return found
+}
+
 // bound returns the number of iterations of an iterator in an execution, which may be negative; nil if it is not
 // known to be less than the extent.
 func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
@@ -72,7 +95,7 @@ func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
 			return nil
 		}
 		return expr.MulE(rows, expr.I(n.extent(it.Fused.B)))
-	case it.Axis < 0:
+	case it.Axis < 0, l.whole[n.g]:
 		return nil
 	}
 	held := l.limit(n.g.AxisVar(it.Axis))

@@ -55,3 +55,22 @@ func TestSplitsOfFusedAxesEndAtTheInnerLimit(t *testing.T) {
 		t.Errorf("%s has no %q", text, want)
 	}
 }
+
+// TestIndicesAreComputedBeyondLimits: a tile of elements reads all indices of the tile, of which each must be valid.
+func TestIndicesAreComputedBeyondLimits(t *testing.T) {
+	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[16]\ninput t1 i64[16]\ninput t2 i64[]<=16\n" +
+		"map t3 i64[16] while i0 [t2] = (max (min [t1 i0] 15) 0)\n" +
+		"map t4 f32[16] while i0 [t2] = [t0 [t3 i0]]\noutput t4\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := lower.Schedule(schedule.New(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"for x0_0 < 16\n", "for x1_0 < 16 from 0 before n0\n"} {
+		if text := f.Text(); !strings.Contains(text, want) {
+			t.Errorf("%s has no %q", text, want)
+		}
+	}
+}

@@ -45,6 +45,8 @@ type lowerer struct {
 	around levels
 	// counts holds the extents that limits depend on, as variables that are known before all loops.
 	counts map[*expr.Tensor]*expr.Var
+	// whole holds the stages that are computed beyond limits, too.
+	whole map[*schedule.Stage]bool
 	// exact is set if tiles may exceed tensors, so that the stages computed for them must, too.
 	exact bool
 	// work counts towards maxWork.
@@ -89,7 +91,7 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 	if s.Own != nil {
 		return nil, fmt.Errorf("lower: %s has no loops to lower: it runs on processors only", s.Own.Kernel.Label())
 	}
-	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, counts: map[*expr.Tensor]*expr.Var{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s), exact: guards(s)}
+	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, counts: map[*expr.Tensor]*expr.Var{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s), whole: indexing(s), exact: guards(s)}
 	if err := checkIterations(s); err != nil {
 		return nil, err
 	}
