@@ -49,7 +49,6 @@ type monitorFlags struct{ target, port, rom, ram string }
 func newBoardMonitor(a *app) *cobra.Command {
 	var flags monitorFlags
 	var output, compiler string
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "monitor BOARD", Short: "Build the firmware that lets a runner measure on a board", Long: boardMonitorLong,
 		Example: `  tilth board monitor mps2-an500 -o monitor.elf
@@ -62,9 +61,9 @@ func newBoardMonitor(a *app) *cobra.Command {
 	c.Flags().StringVar(&flags.rom, "rom", "0", "`address` of the monitor's code, of the header's board")
 	c.Flags().StringVar(&flags.ram, "ram", "", "`address` of the monitor's memory, 20 KiB, of the header's board")
 	compilerFlag(c, &compiler)
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if err := onlyOutput(output, map[string]bool{"--json": asJSON}); err != nil {
+		if err := onlyOutput(output, map[string]bool{"--json": a.asJSON}); err != nil {
 			return err
 		}
 		board, err := flags.board(c, args[0])
@@ -89,8 +88,11 @@ func newBoardMonitor(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printResult(a.statusWriter(made.File), asJSON, made, "wrote %s (%s), monitor %s of %s, a %s\n",
-			made.File, humanize.Bytes(made.SizeBytes), made.Digest, made.Board, made.Target)
+		return a.show(made, func(io.Writer) error {
+			_, err := fmt.Fprintf(a.statusWriter(made.File), "wrote %s (%s), monitor %s of %s, a %s\n",
+				made.File, humanize.Bytes(made.SizeBytes), made.Digest, made.Board, made.Target)
+			return err
+		})
 	})
 }
 

@@ -22,7 +22,6 @@ func newBuilder(a *app) *cobra.Command {
 		Use: "builder", Short: "Run a builder: it compiles candidates",
 		Example: `  tilth builder --tracker 127.0.0.1:9190
   tilth builder --compiler gcc --threads 4`,
-		Args: cobra.NoArgs,
 	}
 	flags.add(c)
 	c.Flags().IntVar(&parallel, "threads", runtime.NumCPU(), "compilers run at a time for one batch")

@@ -43,7 +43,6 @@ type checkCommand struct {
 	emulator         emulatorFlag
 	threads, jobs    int
 	limit            time.Duration
-	asJSON           bool
 	numerics         numericsFlag
 	storage          storageFlag
 }
@@ -152,7 +151,7 @@ const checkServerName = "check-cases"
 // newCheckServer returns the command that runs the cases read from standard input.
 func newCheckServer(a *app) *cobra.Command {
 	k := &checkCommand{app: a}
-	c := &cobra.Command{Use: checkServerName, Short: "Serve tilth check", Hidden: true, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: checkServerName, Short: "Serve tilth check", Hidden: true}
 	k.targetFlags(c)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true

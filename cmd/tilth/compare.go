@@ -32,7 +32,6 @@ type compareRow struct {
 type compareCommand struct {
 	*app
 	rounds, number int
-	asJSON         bool
 	extents        extentsFlag
 	farm           runFarmFlags
 	machine        machineFlags
@@ -60,7 +59,7 @@ func newCompare(a *app) *cobra.Command {
 	c.Flags().IntVar(&k.rounds, "rounds", 20, "turns of each package")
 	c.Flags().IntVar(&k.number, "number", 1, "executions in a turn")
 	atLeast(c, 1, "rounds", "number")
-	tableFlags(k.app, c, &k.asJSON)
+	k.tableFlags(c)
 	k.extents.add(c)
 	k.farm.add(c)
 	k.machine.add(c, "this machine")
@@ -88,7 +87,7 @@ func (k *compareCommand) run(ctx context.Context, args []string) error {
 		rows = append(rows, newCompareRow(path, samples[0], samples[i], i == 0))
 	}
 	table := humanize.NewTable("PACKAGE", ">MEDIAN", "INTERVAL", ">MIN", ">SPEED-UP", "INTERVAL", "VERDICT").Optional("MIN", "INTERVAL")
-	return list(k.stdout, k.asJSON, rows, table, compareRow.cells)
+	return list(k.app, rows, table, compareRow.cells)
 }
 
 func newCompareRow(path string, first, own []float64, isFirst bool) compareRow {

@@ -80,7 +80,7 @@ type compileCommand struct {
 	records                  string
 	tracker                  trackerFlags
 	allowHTTP                bool
-	untuned, asJSON, noCache bool
+	untuned, noCache         bool
 	requireTuned             bool
 	// why holds the reasons for untuned tasks by workload digest.
 	why       map[string]string
@@ -171,7 +171,7 @@ func newCompile(a *app) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("cost-model", "untuned")
 	c.MarkFlagsMutuallyExclusive("confirm", "untuned")
 	c.Flags().BoolVar(&k.noCache, "no-cache", false, "ignore cached tasks")
-	jsonFlag(c, &k.asJSON)
+	k.jsonFlag(c)
 	k.log.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })
 }

@@ -15,17 +15,16 @@ import (
 func (a *app) changeDevice(c *cobra.Command,
 	change func(tracker *client.Client, ctx context.Context, name, by, reason string) (*tilthv1.Device, error)) *cobra.Command {
 	var reason string
-	var asJSON bool
 	c.Args = cobra.ExactArgs(1)
 	c.Flags().StringVar(&reason, "reason", "", "reason, shown to others")
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
 		d, err := change(tracker, ctx, args[0], owner(), reason)
 		if err != nil {
 			return err
 		}
 		row := newDeviceRow(d)
-		return printResult(a.stdout, asJSON, row, "device %s: %s\n", row.Device, row.status())
+		return a.printResult(row, "device %s: %s\n", row.Device, row.status())
 	})
 }
 

@@ -18,13 +18,12 @@ import (
 )
 
 func newDevicesShow(a *app) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "show DEVICE", Short: "Show a device: its state and history, and what it can be tuned for",
 		Example: "  tilth devices show rack3/board7",
 		Args:    cobra.ExactArgs(1),
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
 		d, err := tracker.Device(ctx, args[0])
 		if err != nil {
@@ -34,10 +33,7 @@ func newDevicesShow(a *app) *cobra.Command {
 		if row.Outage, err = outage(ctx, tracker); err != nil {
 			return err
 		}
-		if asJSON {
-			return writeJSON(a.stdout, row)
-		}
-		return row.write(a.stdout)
+		return a.show(row, row.write)
 	})
 }
 
@@ -218,13 +214,11 @@ func (r deviceRow) drift() string {
 func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
 
 func newDevicesList(a *app) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List devices",
 		Example: "  tilth devices list\n  tilth devices list --json | jq '.[].classes[].class'",
-		Args:    cobra.NoArgs,
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, _ []string) error {
 		devices, err := tracker.Devices(ctx)
 		if err != nil {
@@ -241,13 +235,13 @@ func newDevicesList(a *app) *cobra.Command {
 			rows = append(rows, row)
 		}
 		table := humanize.NewTable("DEVICE", "STATE", ">DRIFT", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES").Times("SEEN").States("STATE")
-		err = list(a.stdout, asJSON, rows, table, func(r deviceRow) []string {
+		err = list(a, rows, table, func(r deviceRow) []string {
 			return []string{
 				r.Device, r.status(), r.drift(), r.Host, r.labels(), strconv.FormatUint(r.Completed, 10), strconv.FormatUint(r.Failed, 10),
 				r.Seen, r.classNames(),
 			}
 		})
-		if err == nil && outage != nil && !asJSON {
+		if err == nil && outage != nil && !a.asJSON {
 			_, err = fmt.Fprintf(a.stdout, "\n%s\n", outage.text())
 		}
 		return err

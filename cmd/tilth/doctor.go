@@ -28,16 +28,14 @@ something prevents tuning.`
 
 func newDoctor(a *app) *cobra.Command {
 	var compiler string
-	var asJSON bool
 	var log logFlag
 	var busy machineFlags
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check whether this machine is suitable for tuning", Long: doctorLong,
 		Example: "  tilth doctor\n  tilth doctor --json | jq '.[] | select(.state != \"well\")'",
-		Args:    cobra.NoArgs,
 	}
 	compilerFlag(c, &compiler)
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	log.add(c, slog.LevelWarn)
 	busy.add(c, "this machine")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
@@ -51,12 +49,7 @@ func newDoctor(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			err = writeJSON(a.stdout, findings)
-		} else {
-			err = writeFindings(a.stdout, findings)
-		}
-		if err != nil {
+		if err := a.show(findings, func(w io.Writer) error { return writeFindings(w, findings) }); err != nil {
 			return err
 		}
 		return farm.CannotTune(findings)
@@ -103,7 +96,6 @@ reason, if it is not.`,
   tilth health --http 127.0.0.1:9192           # an agent
   tilth health --http localhost:9191 --tls-ca certs/ca.crt
   tilth health --live                          # only that it answers`,
-		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&addr, "http", defaultHTTP, "`address` that it serves HTTP on: host:port or unix:PATH")
 	c.Flags().BoolVar(&live, "live", false, "check only that it is alive, not that it is ready")

@@ -27,11 +27,10 @@ const sparseEvery = 10 * time.Second
 
 // followFlags configures the display of a job.
 type followFlags struct {
-	log    string
-	plot   plotFlag
-	asJSON bool
-	quiet  bool
-	level  logFlag
+	log   string
+	plot  plotFlag
+	quiet bool
+	level logFlag
 
 	file *os.File // of log, once it is open
 }
@@ -40,7 +39,7 @@ func (f *followFlags) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&f.log, "log", "", "`file` for a JSON object per trial")
 	f.plot.add(c)
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
-	tableFlags(a, c, &f.asJSON)
+	a.tableFlags(c)
 }
 
 // open creates the output files. It must be called before the job is submitted, so that a job without a
@@ -156,7 +155,7 @@ func (w *follower) close() error {
 }
 
 // finish prints the result of the job, and returns an error if it failed. where completes the summary.
-func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
+func (w *follower) finish(a *app, where progress.Summary) error {
 	w.tally.AddModels(where.Models)
 	s := w.tally.Summary()
 	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
@@ -164,7 +163,7 @@ func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
 	if w.machine != "" {
 		s.MachineWait = cmp.Or(s.MachineWait, &progress.MachineWait{Message: w.machine})
 	}
-	if asJSON {
+	if a.asJSON {
 		if err := writeJSON(a.stdout, s); err != nil {
 			return err
 		}

@@ -39,12 +39,12 @@ var guardLooks = []int{16, 32}
 // guardCommand tests whether a package is slower than a baseline.
 type guardCommand struct {
 	*app
-	threshold      percentFlag
-	limit          time.Duration
-	update, asJSON bool
-	extents        extentsFlag
-	machine        machineFlags
-	log            logFlag
+	threshold percentFlag
+	limit     time.Duration
+	update    bool
+	extents   extentsFlag
+	machine   machineFlags
+	log       logFlag
 }
 
 // guardResult is the result of a guard.
@@ -85,7 +85,7 @@ func newGuard(a *app) *cobra.Command {
 	c.Flags().DurationVar(&g.limit, "time", time.Minute, "`time` to decide in")
 	c.Flags().BoolVar(&g.update, "update", false, "replace the baseline by a package that is not slower")
 	atLeast(c, 1000, "time")
-	jsonFlag(c, &g.asJSON)
+	g.jsonFlag(c)
 	g.extents.add(c)
 	g.machine.add(c, "this machine")
 	g.log.add(c, slog.LevelWarn)
@@ -110,7 +110,7 @@ func (g *guardCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := printResult(g.stdout, g.asJSON, result, "%s\n", result); err != nil {
+	if err := g.printResult(result, "%s\n", result); err != nil {
 		return err
 	}
 	switch result.Verdict {

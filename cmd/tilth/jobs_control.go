@@ -37,8 +37,7 @@ func inBrackets(reason string) string {
 // control sets up a command that changes a job's state for a reason.
 func (a *app) control(c *cobra.Command, why string, change func(*client.Client, context.Context, string, string) (*tilthv1.Job, error)) *cobra.Command {
 	var reason string
-	var asJSON bool
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	c.Flags().StringVar(&reason, "reason", why, "reason, shown to others")
 	return a.onJob(c, func(ctx context.Context, tracker *client.Client, id string) error {
 		j, err := change(tracker, ctx, id, reason)
@@ -46,7 +45,7 @@ func (a *app) control(c *cobra.Command, why string, change func(*client.Client, 
 			return err
 		}
 		row := newJobRow(j)
-		return printResult(a.stdout, asJSON, row, "job %s: %s%s\n", row.Job, row.State, inBrackets(row.Reason))
+		return a.printResult(row, "job %s: %s%s\n", row.Job, row.State, inBrackets(row.Reason))
 	})
 }
 
@@ -66,7 +65,6 @@ type retryView struct {
 
 func newJobsRetry(a *app) *cobra.Command {
 	var job jobFlag
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "retry JOB [BATCH...]", Short: "Retry batches that the farm gave up",
 		Long: `Retry batches that the farm gave up: all of the job's, or those named. 'tilth jobs show'
@@ -75,7 +73,7 @@ lists them. A job that has ended is not retried.`,
 		Args:    job.argsBefore,
 	}
 	job.add(c)
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
 		id, named, err := job.find(ctx, tracker, args)
 		if err != nil {
@@ -86,7 +84,7 @@ lists them. A job that has ended is not retried.`,
 			return err
 		}
 		view := retryView{Job: id, Batches: append([]string{}, batches...)}
-		return printResult(a.stdout, asJSON, view, "job %s: %d batches are tried again\n", id, len(batches))
+		return a.printResult(view, "job %s: %d batches are tried again\n", id, len(batches))
 	})
 }
 
@@ -96,7 +94,6 @@ type deleteView struct {
 }
 
 func newJobsDelete(a *app) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "delete JOB...", Short: "Remove jobs that have ended, with their events; records stay",
 		Long: `Remove jobs that have ended, with their events. Their records stay, because they belong to
@@ -105,7 +102,7 @@ already deleted is skipped. The command stops at the first job that it cannot de
 		Example: "  tilth jobs delete job-00000001-abcdef\n  tilth jobs list --state failed --json | jq -r .[].job | xargs tilth jobs delete",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
 		var deleted []string
 		ids, err := findJobs(ctx, tracker, args) // resolve all ids before deleting the first job
@@ -117,11 +114,11 @@ already deleted is skipped. The command stops at the first job that it cannot de
 				return err
 			}
 			deleted = append(deleted, id)
-			if !asJSON {
+			if !a.asJSON {
 				fmt.Fprintf(a.stdout, "job %s: deleted\n", id)
 			}
 		}
-		if asJSON {
+		if a.asJSON {
 			return writeJSON(a.stdout, deleteView{Jobs: deleted})
 		}
 		return nil

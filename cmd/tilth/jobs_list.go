@@ -16,7 +16,6 @@ import (
 )
 
 func newJobsList(a *app) *cobra.Command {
-	var asJSON bool
 	var filter client.JobFilter
 	var states []string
 	c := &cobra.Command{
@@ -25,9 +24,8 @@ func newJobsList(a *app) *cobra.Command {
 deleted ones are counted on standard error. POSITION is the place of a job that waits for
 its turn, by its owner's share of the farm and its priority.`,
 		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json\n  tilth jobs list --name resnet",
-		Args:    cobra.NoArgs,
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	c.Flags().IntVar(&filter.Limit, "limit", 100, "number of jobs at most")
 	atLeast(c, 1, "limit")
 	c.Flags().StringVar(&filter.Name, "name", "", "only jobs with a name that contains this `text`, ignoring case")
@@ -47,10 +45,10 @@ its turn, by its owner's share of the farm and its priority.`,
 		}
 		table := humanize.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", "POSITION", ">PROGRESS", ">TRIALS", ">LATENCY", ">SPEED-UP", "CREATED", "REASON").Times("CREATED").States("STATE").
 			Optional("PRIORITY", "CREATED", "POSITION", "TRIALS", "LATENCY")
-		if missing > 0 && !asJSON {
+		if missing > 0 && !a.asJSON {
 			fmt.Fprintf(a.stderr, "%d jobs that had ended are no longer kept ('tilth tracker --keep-jobs', 'tilth jobs delete'); their records are\n", missing)
 		}
-		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
+		return list(a, rows, table, func(r jobRow) []string {
 			return []string{
 				r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, r.Wait.position(), humanize.Percent(r.Progress, 1), strconv.Itoa(r.Trials),
 				humanize.Seconds(r.BestSeconds), humanize.Ratio(r.UntunedSeconds, r.BestSeconds), cmp.Or(r.Created, humanize.Missing), r.why(),
@@ -109,16 +107,14 @@ func newOwnerRow(o *tilthv1.Owner) ownerRow {
 }
 
 func newJobsOwners(a *app) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "owners", Short: "List the owners who share the farm, with their use and quotas",
 		Long: `List the owners of open jobs: their share, the work that waits for an
 agent, and their use of quotas. ENDED counts ended jobs that are kept; the oldest are
 deleted beyond the limit ('tilth tracker --help-all').`,
 		Example: "  tilth jobs owners",
-		Args:    cobra.NoArgs,
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, _ []string) error {
 		owners, err := tracker.Owners(ctx)
 		if err != nil {
@@ -129,7 +125,7 @@ deleted beyond the limit ('tilth tracker --help-all').`,
 			rows = append(rows, newOwnerRow(o))
 		}
 		table := humanize.NewTable("OWNER", ">WEIGHT", ">WAITING", ">JOBS", ">TRIALS", ">ARTIFACTS", ">ENDED", ">STORED")
-		return list(a.stdout, asJSON, rows, table, func(r ownerRow) []string {
+		return list(a, rows, table, func(r ownerRow) []string {
 			return []string{
 				r.Owner, fmt.Sprintf("%g", r.Weight), strconv.Itoa(r.Waiting),
 				ofLimit(strconv.Itoa(r.Jobs), strconv.Itoa(r.MaxJobs), r.MaxJobs > 0),

@@ -69,14 +69,13 @@ type deadLetterView struct {
 
 func newJobsShow(a *app) *cobra.Command {
 	var drawing plotFlag
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "show JOB", Short: "Show a job and the progress of its tasks",
 		Example: "  tilth jobs show job-00000001\n  tilth jobs show job-00000001 --json | jq .task_progress\n" +
 			"  tilth jobs show --last --plot curve.svg",
 	}
 	drawing.add(c)
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.onJob(c, func(ctx context.Context, tracker *client.Client, id string) error {
 		j, err := tracker.Job(ctx, id)
 		if err != nil {
@@ -89,10 +88,7 @@ func newJobsShow(a *app) *cobra.Command {
 		if view.Outage, err = outage(ctx, tracker); err != nil {
 			return err
 		}
-		if asJSON {
-			return writeJSON(a.stdout, view)
-		}
-		return view.write(a.stdout)
+		return a.show(view, view.write)
 	})
 }
 
@@ -260,6 +256,6 @@ func newJobsWatch(a *app) *cobra.Command {
 			}
 			return err
 		}
-		return w.finish(a, flags.asJSON, progress.Summary{Tracker: tracker.addr})
+		return w.finish(a, progress.Summary{Tracker: tracker.addr})
 	})
 }

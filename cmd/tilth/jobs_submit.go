@@ -23,7 +23,7 @@ type jobsSubmit struct {
 	flags            clientFlags
 	tune             tuneFlags
 	target, compiler string
-	dryRun, asJSON   bool
+	dryRun           bool
 }
 
 func newJobsSubmit(a *app) *cobra.Command {
@@ -41,7 +41,7 @@ func newJobsSubmit(a *app) *cobra.Command {
 	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the request as JSON, and submit nothing")
 	targetFlag(c, &s.target, "with --dry-run: what to tune for")
 	compilerFlag(c, &s.compiler)
-	jsonFlag(c, &s.asJSON)
+	s.jsonFlag(c)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if err := s.tune.check(len(args)); err != nil {
 			return err
@@ -82,11 +82,7 @@ func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths [
 	if w := j.GetWait(); w.GetNothingCanRun() {
 		fmt.Fprintf(s.stderr, "%s is waiting: %s\n", j.GetId(), w.GetMessage())
 	}
-	if s.asJSON {
-		return writeJSON(s.stdout, newJobRow(j))
-	}
-	_, err = fmt.Fprintln(s.stdout, j.GetId())
-	return err
+	return s.printResult(newJobRow(j), "%s\n", j.GetId())
 }
 
 // printHere prints the request for a target by name, without contacting a tracker.

@@ -186,14 +186,12 @@ func (b buildRow) String() string {
 }
 
 func newVersion(a *app) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "version", Short: "Print the version, its commit, and what it was built with and for",
 		Example: "  tilth version\n  tilth version --json",
-		Args:    cobra.NoArgs,
 	}
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	return a.leaf(c, func(context.Context, []string) error {
-		return printResult(a.stdout, asJSON, thisBuild(), "%s\n", thisBuild())
+		return a.printResult(thisBuild(), "%s\n", thisBuild())
 	})
 }

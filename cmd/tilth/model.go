@@ -27,7 +27,6 @@ type modelResult struct {
 func newModel(a *app) *cobra.Command {
 	var o modelzoo.Options
 	var output string
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "model [NAME]", Short: "Write a built-in test model (random weights) as ONNX", Long: modelLong,
 		Example: `  tilth model
@@ -50,20 +49,20 @@ func newModel(a *app) *cobra.Command {
 	c.Flags().BoolVar(&o.Quantise, "quantise", false, "in bytes: activations with one scale, weights with one for each channel (models for images)")
 	c.Flags().Int64Var(&o.Bits, "bits", 0, "quantise matmul weights to 4 or 8 bits, with a scale per block of 32 (models that read text)")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, - for standard output (default NAME.onnx)")
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.leaf(c, func(_ context.Context, args []string) error {
 		if len(args) == 0 {
-			return listModels(a, asJSON)
+			return listModels(a)
 		}
 		if o.Batch == 0 || c.Flags().Changed("seq") && o.Seq == 0 || c.Flags().Changed("bits") && o.Bits == 0 {
 			return usagef("--batch, --seq and --bits want positive numbers")
 		}
-		return writeModel(a, args[0], o, output, asJSON)
+		return writeModel(a, args[0], o, output)
 	})
 }
 
-func listModels(a *app, asJSON bool) error {
-	return list(a.stdout, asJSON, modelzoo.List(), humanize.NewTable("MODEL", ">TOKENS", "WHAT IT IS"), func(d modelzoo.Description) []string {
+func listModels(a *app) error {
+	return list(a, modelzoo.List(), humanize.NewTable("MODEL", ">TOKENS", "WHAT IT IS"), func(d modelzoo.Description) []string {
 		tokens := humanize.Missing
 		if d.Seq > 0 {
 			tokens = strconv.FormatInt(d.Seq, 10)
@@ -72,12 +71,12 @@ func listModels(a *app, asJSON bool) error {
 	})
 }
 
-func writeModel(a *app, name string, o modelzoo.Options, output string, asJSON bool) error {
+func writeModel(a *app, name string, o modelzoo.Options, output string) error {
 	if err := modelzoo.Check(name, o); err != nil {
 		return &usageError{err}
 	}
 	output = cmp.Or(output, name+".onnx")
-	if err := onlyOutput(output, map[string]bool{"--json": asJSON}); err != nil {
+	if err := onlyOutput(output, map[string]bool{"--json": a.asJSON}); err != nil {
 		return err
 	}
 	var size int64
@@ -88,7 +87,7 @@ func writeModel(a *app, name string, o modelzoo.Options, output string, asJSON b
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if a.asJSON {
 		return writeJSON(a.stdout, modelResult{Model: name, File: output, SizeBytes: size})
 	}
 	fmt.Fprintf(a.stderr, "wrote %s (%s)\n", fileName(output), humanize.Bytes(size))
@@ -100,7 +99,7 @@ const modelServerName = "read-model"
 
 // newModelServer returns the command that reads the model ordered on standard input.
 func newModelServer(a *app) *cobra.Command {
-	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner and builder", Hidden: true, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner and builder", Hidden: true}
 	return a.leaf(c, func(context.Context, []string) error {
 		a.serves = true
 		return jobclient.ServeModelReader(a.stdin, a.binary)

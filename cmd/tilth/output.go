@@ -18,13 +18,13 @@ import (
 )
 
 // jsonFlag adds --json.
-func jsonFlag(c *cobra.Command, asJSON *bool) {
-	c.Flags().BoolVar(asJSON, "json", false, "print JSON for scripts")
+func (a *app) jsonFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.asJSON, "json", false, "print JSON for scripts")
 }
 
 // tableFlags adds the flags of commands that print tables: --json and --wide.
-func tableFlags(a *app, c *cobra.Command, asJSON *bool) {
-	jsonFlag(c, asJSON)
+func (a *app) tableFlags(c *cobra.Command) {
+	a.jsonFlag(c)
 	c.Flags().BoolFunc("wide", "on a terminal: do not shorten tables and times", func(text string) error {
 		wide, err := strconv.ParseBool(text)
 		if wide {
@@ -56,27 +56,28 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// printResult writes a result as JSON or as formatted text.
-func printResult(w io.Writer, asJSON bool, v any, format string, args ...any) error {
-	if asJSON {
-		return writeJSON(w, v)
+// show writes a value as JSON, or has text write it as text.
+func (a *app) show(v any, text func(io.Writer) error) error {
+	if a.asJSON {
+		return writeJSON(a.stdout, v)
 	}
-	_, err := fmt.Fprintf(w, format, args...)
-	return err
+	return text(a.stdout)
+}
+
+// printResult writes a result as JSON or as formatted text.
+func (a *app) printResult(v any, format string, args ...any) error {
+	return a.show(v, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, format, args...)
+		return err
+	})
 }
 
 // list writes rows as JSON or as a table.
-func list[T any](w io.Writer, asJSON bool, rows []T, table *humanize.Table, row func(T) []string) error {
-	if asJSON {
-		if rows == nil {
-			rows = []T{}
-		}
-		return writeJSON(w, rows)
-	}
+func list[T any](a *app, rows []T, table *humanize.Table, row func(T) []string) error {
 	for _, r := range rows {
 		table.Row(row(r)...)
 	}
-	return table.Write(w)
+	return a.show(append([]T{}, rows...), table.Write)
 }
 
 // screenOf returns a Screen if the writer is a terminal, or else a Clean writer.

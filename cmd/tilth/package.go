@@ -58,13 +58,12 @@ type packageTask struct {
 }
 
 func newPackageShow(a *app) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "show PACKAGE.tar", Short: "Show the contents and the provenance of a package",
 		Example: "  tilth package show resnet18.tar\n  tilth package show resnet18.tar --json | jq .provenance",
 		Args:    cobra.ExactArgs(1),
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.leaf(c, func(_ context.Context, args []string) error {
 		file, done, err := a.inputFile(args[0])
 		if err != nil {
@@ -75,10 +74,7 @@ func newPackageShow(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			return writeJSON(a.stdout, v)
-		}
-		return v.print(a.stdout)
+		return a.show(v, v.print)
 	})
 }
 

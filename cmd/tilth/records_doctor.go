@@ -34,7 +34,6 @@ type recordsDoctorCommand struct {
 	storage          storageFlag
 	own              recordKernelFlags
 	from             recordsFlags
-	asJSON           bool
 }
 
 // recordsDiagnosis is what the records of a source are worth for models on a target.
@@ -86,7 +85,7 @@ func newRecordsDoctor(a *app) *cobra.Command {
 	d.storage.add(c)
 	d.own.add(c)
 	d.from.addRead(c)
-	tableFlags(a, c, &d.asJSON)
+	a.tableFlags(c)
 	return a.leaf(c, d.run)
 }
 

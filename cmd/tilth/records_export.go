@@ -30,7 +30,6 @@ func newRecordsExport(a *app) *cobra.Command {
 		Long: exportLong,
 		Example: "  tilth records export -o mine.jsonl\n  tilth records export --tracker 127.0.0.1:9190 | gzip > farm.jsonl.gz\n" +
 			"  tilth records export --tracker 127.0.0.1:9190 --static /var/www/records",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default standard output)")
 	c.Flags().StringVar(&folder, "static", "", "`folder` to write for a web server: an index, and chunks by target and workload")

@@ -33,13 +33,11 @@ type recordRow struct {
 
 func newRecordsList(a *app) *cobra.Command {
 	var flags recordsFlags
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List every record, failures included",
 		Example: "  tilth records list --workload 4f0c…\n  tilth records list --json | jq '.[] | select(.error != \"\")'",
-		Args:    cobra.NoArgs,
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.onRecords(c, &flags, func(ctx context.Context, source recordsource.Source) error {
 		var rows []recordRow
 		err := source.List(ctx, flags.target, flags.workload, func(r *tilthv1.Record) error {
@@ -50,7 +48,7 @@ func newRecordsList(a *app) *cobra.Command {
 			return err
 		}
 		table := humanize.NewTable("WORKLOAD", "CANDIDATE", ">LATENCY", "ERROR", "MEASURED", "DEVICE", "TARGET").Times("MEASURED").Errors("ERROR")
-		return list(a.stdout, asJSON, rows, table, func(r recordRow) []string {
+		return list(a, rows, table, func(r recordRow) []string {
 			return []string{
 				humanize.Digest(r.Workload), humanize.Digest(r.Candidate), seconds(r.LatencySeconds), r.Error, humanize.Instant(r.At), r.Device, r.Target,
 			}
@@ -92,13 +90,11 @@ type bestRow struct {
 
 func newRecordsBest(a *app) *cobra.Command {
 	var flags recordsFlags
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "best", Short: "List the best verified record of each workload and target",
 		Example: "  tilth records best\n  tilth records best --tracker 127.0.0.1:9190 --json",
-		Args:    cobra.NoArgs,
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.onRecords(c, &flags, func(ctx context.Context, source recordsource.Source) error {
 		var only []string
 		if _, served := source.(recordsource.Static); served && flags.workload != "" {
@@ -116,7 +112,7 @@ func newRecordsBest(a *app) *cobra.Command {
 		}
 		table := humanize.NewTable("WORKLOAD", ">LATENCY", ">ENERGY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE").
 			Times("MEASURED").Rare("ENERGY")
-		return list(a.stdout, asJSON, rows, table, func(r bestRow) []string {
+		return list(a, rows, table, func(r bestRow) []string {
 			return []string{
 				humanize.Digest(r.Workload), humanize.Seconds(r.LatencySeconds), humanize.Joules(r.EnergyJoules), r.uncertainty(),
 				humanize.GFLOPS(r.Flop, r.LatencySeconds), humanize.Instant(r.At), r.Device, r.Target, cmp.Or(r.Kernel, r.Origin),

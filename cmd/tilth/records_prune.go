@@ -26,7 +26,6 @@ func newRecordsPrune(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "prune", Short: "Remove all but the best and the newest records of each workload and target", Long: pruneLong,
 		Example: "  tilth records prune --keep-best 100 --keep-recent 1000\n  tilth records prune --keep-best 20 --keep-recent 0 --tracker 127.0.0.1:9190",
-		Args:    cobra.NoArgs,
 	}
 	flags.addSource(c)
 	flags.addFilter(c)
@@ -94,7 +93,6 @@ func newRecordsCompact(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "compact", Short: "Return the free space in a records file to the disk", Long: compactLong,
 		Example: "  tilth records compact\n  tilth records compact --records /var/lib/tilth/tracker/tilth.db",
-		Args:    cobra.NoArgs,
 	}
 	recordsFlag(c, &file)
 	return a.leaf(c, func(context.Context, []string) error {

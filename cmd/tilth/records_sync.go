@@ -37,14 +37,14 @@ and --token-file apply to the side that is a tracker. If both are, they apply to
 // syncCommand exchanges records.
 type syncCommand struct {
 	*app
-	from, to         callerFlags
-	target, modelOf  string
-	workloads        []string
-	model            modelFlags
-	storage          storageFlag
-	dry, asJSON, any bool
-	verify           verifyFlag
-	log              logFlag
+	from, to        callerFlags
+	target, modelOf string
+	workloads       []string
+	model           modelFlags
+	storage         storageFlag
+	dry, any        bool
+	verify          verifyFlag
+	log             logFlag
 }
 
 // syncResult describes the result of a sync in JSON.
@@ -78,7 +78,7 @@ func newRecordsSync(a *app) *cobra.Command {
 	allowHTTPFlag(c, &s.any)
 	s.verify.add(c, "the export FROM")
 	c.Flags().BoolVar(&s.dry, "dry-run", false, "only say what would be sent")
-	jsonFlag(c, &s.asJSON)
+	s.jsonFlag(c)
 	s.log.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error { return s.run(ctx, args[0], args[1]) })
 }

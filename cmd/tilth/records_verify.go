@@ -26,7 +26,6 @@ func newRecordsVerify(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify", Short: "Check all rows and pages of a records file", Long: recordsVerifyLong,
 		Example: "  tilth records verify\n  tilth records verify --records tilth-backup.db\n  tilth records verify --data /var/lib/tilth/tracker",
-		Args:    cobra.NoArgs,
 	}
 	recordsFlag(c, &file)
 	c.Flags().StringVar(&data, "data", "", "`folder` of the tracker whose records file to verify")

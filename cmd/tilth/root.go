@@ -20,6 +20,8 @@ type app struct {
 	binary io.Writer
 	// started is set once a command's own work has begun. Earlier errors are usage errors.
 	started bool
+	// asJSON is set by --json.
+	asJSON bool
 	// serves is set for a service, for which a signal is a successful end.
 	serves bool
 }
@@ -115,8 +117,11 @@ func add(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// leaf sets the work of a command.
+// leaf sets the work of a command, which takes no arguments unless c.Args is set.
 func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []string) error) *cobra.Command {
+	if c.Args == nil {
+		c.Args = cobra.NoArgs
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.started = true
 		if err := fromEnvironment(c); err != nil {

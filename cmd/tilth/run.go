@@ -64,7 +64,6 @@ type runCommand struct {
 	decode             int
 	threads            threadsFlags
 	emulator           emulatorFlag
-	asJSON             bool
 	extents            extentsFlag
 	farm               runFarmFlags
 	machine            machineFlags
@@ -126,7 +125,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.decode, "decode", 0, "decode `n` tokens greedily, and print them and their time (decoders)")
 	atLeast(c, 1, "repeat", "number")
 	atLeast(c, 0, "decode")
-	tableFlags(a, c, &r.asJSON)
+	a.tableFlags(c)
 	r.threads.add(c)
 	r.emulator.add(c, "`command` that runs programs of the machines that the package was compiled for")
 	r.extents.add(c)

@@ -188,7 +188,7 @@ const runServerName = "run-packages"
 
 // newRunServer returns the command that runs the packages requested on standard input.
 func newRunServer(a *app) *cobra.Command {
-	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true}
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
 		return packagerun.Serve(ctx, a.stdin, a.binary)

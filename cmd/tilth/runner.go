@@ -72,7 +72,7 @@ func newRunner(a *app) *cobra.Command {
   tilth runner --target cuda:1
   tilth runner --board mps2-an500
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
-		Args: cobra.NoArgs, Annotations: map[string]string{helpDetails: runnerDetails},
+		Annotations: map[string]string{helpDetails: runnerDetails},
 	}
 	flags.add(c)
 	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all, up to the physical cores)")

@@ -35,7 +35,6 @@ type signedRow struct {
 
 func newSign(a *app) *cobra.Command {
 	var keyFile, passwordFile, comment string
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "sign FILE...", Short: "Sign files with a key of minisign", Long: signLong,
 		Example: `  minisign -G -p tilth.pub -s tilth.key            # once: a pair of keys
@@ -47,13 +46,13 @@ func newSign(a *app) *cobra.Command {
 	c.Flags().StringVar(&passwordFile, "password-file", "", "`file` with the password of the secret key")
 	c.Flags().StringVar(&comment, "comment", "", "`text` to sign along (default: the file's name)")
 	_ = c.MarkFlagRequired("key") // the flag exists
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	return a.leaf(c, func(ctx context.Context, files []string) error {
 		key, err := signing.ReadPrivateKey(keyFile, func() (string, error) { return a.password(passwordFile) })
 		if err != nil {
 			return err
 		}
-		return a.eachFile(files, asJSON, "signed", func(file string) (signedRow, error) {
+		return a.eachFile(files, "signed", func(file string) (signedRow, error) {
 			row := signedRow{file, file + signing.Suffix, key.Public().ID(), cmp.Or(comment, filepath.Base(file))}
 			return row, signFile(row, key)
 		})
@@ -78,7 +77,7 @@ func signFile(row signedRow, key signing.PrivateKey) error {
 }
 
 // eachFile processes files in order and prints each result. It stops at the first failure.
-func (a *app) eachFile(files []string, asJSON bool, done string, do func(file string) (signedRow, error)) error {
+func (a *app) eachFile(files []string, done string, do func(file string) (signedRow, error)) error {
 	rows := []signedRow{}
 	var failed error
 	for _, file := range files {
@@ -87,11 +86,11 @@ func (a *app) eachFile(files []string, asJSON bool, done string, do func(file st
 			break
 		}
 		rows = append(rows, row)
-		if !asJSON {
+		if !a.asJSON {
 			fmt.Fprintf(a.stdout, "%s: %s by key %s: %s\n", row.File, done, row.KeyID, row.Comment)
 		}
 	}
-	if asJSON {
+	if a.asJSON {
 		return errors.Join(failed, writeJSON(a.stdout, rows))
 	}
 	return failed
@@ -126,7 +125,6 @@ public key from a trusted source, separately from the file.`
 
 func newVerify(a *app) *cobra.Command {
 	var keyFile, keyText, signature string
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "verify FILE...", Short: "Verify the signatures of files", Long: verifyLong,
 		Example: `  tilth verify resnet18.tar --key-file tilth.pub
@@ -137,7 +135,7 @@ func newVerify(a *app) *cobra.Command {
 	c.Flags().StringVar(&keyText, "key", "", "the public `key` as text, which begins with RW")
 	c.Flags().StringVar(&signature, "signature", "", "`file` of the signature (default: FILE.minisig)")
 	c.MarkFlagsMutuallyExclusive("key-file", "key")
-	jsonFlag(c, &asJSON)
+	a.jsonFlag(c)
 	return a.leaf(c, func(_ context.Context, files []string) error {
 		if signature != "" && len(files) > 1 {
 			return usagef("--signature is of one file, but there are %d", len(files))
@@ -149,7 +147,7 @@ func newVerify(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.eachFile(files, asJSON, "verified", func(file string) (signedRow, error) {
+		return a.eachFile(files, "verified", func(file string) (signedRow, error) {
 			row := signedRow{File: file, Signature: signature, KeyID: key.ID()}
 			if signature == "" {
 				row.Signature = file + signing.Suffix

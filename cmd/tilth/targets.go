@@ -38,19 +38,17 @@ func (v targetValue) String() string {
 func (v targetValue) Type() string { return "target" }
 
 func newTargets(a *app) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "targets", Short: "List the machines to compile for",
 		Long: `List the values of --target, with other names for them. Case and underscores do not
 matter: X86_64 is x86-64. A JSON file ('tilth devices list --json') describes a machine
 without a name.`,
 		Example: "  tilth targets\n  tilth compile resnet18.onnx --target raspberry-pi-4",
-		Args:    cobra.NoArgs,
 	}
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.leaf(c, func(context.Context, []string) error {
 		table := humanize.NewTable("TARGET", "DESCRIPTION", "ALIASES").Whole("ALIASES")
-		return list(a.stdout, asJSON, registry.Targets(), table, func(t target.Named) []string {
+		return list(a, registry.Targets(), table, func(t target.Named) []string {
 			return []string{t.Name, t.Description, strings.Join(t.Aliases, ", ")}
 		})
 	})

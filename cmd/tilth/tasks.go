@@ -24,7 +24,6 @@ type taskRow struct {
 func newTasks(a *app) *cobra.Command {
 	var flags modelFlags
 	var dump dumpFlags
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "tasks MODEL.onnx...", Short: "List the tuning tasks of models",
 		Long: `List a model's tuning tasks: operators, shapes, how often each occurs, the floating point
@@ -42,7 +41,7 @@ a pass or a kernel.`,
 	}
 	flags.add(c)
 	dump.add(c)
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.leaf(c, func(_ context.Context, args []string) error {
 		if err := dump.check(c); err != nil {
 			return err
@@ -66,7 +65,7 @@ a pass or a kernel.`,
 			return dump.write(a, jobclient.Join(models...))
 		}
 		table := humanize.NewTable(">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD")
-		return list(a.stdout, asJSON, taskRows(jobclient.Join(models...)), table, func(r taskRow) []string {
+		return list(a, taskRows(jobclient.Join(models...)), table, func(r taskRow) []string {
 			return []string{
 				strconv.Itoa(r.Index), r.Task, fmt.Sprintf("%dx", r.Times), humanize.GFLOP(r.Flop),
 				fmt.Sprintf("%.1f %%", 100*r.Share), humanize.Digest(r.Digest),

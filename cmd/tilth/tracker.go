@@ -71,7 +71,7 @@ func newTracker(a *app) *cobra.Command {
 		Example: `  tilth tracker --data ~/farm
   tilth tracker --store postgres://tilth@db.example.com/tilth
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json`,
-		Args: cobra.NoArgs, Annotations: map[string]string{helpDetails: trackerDetails},
+		Annotations: map[string]string{helpDetails: trackerDetails},
 	}
 	var f serveFlags
 	f.add(c)

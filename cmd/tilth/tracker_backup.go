@@ -35,7 +35,6 @@ func newTrackerBackup(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "backup -o FILE", Short: "Write a tracker's records file while it runs", Long: backupLong,
 		Example: "  tilth tracker backup -o tilth-$(date +%F).db\n  tilth tracker backup --tracker 127.0.0.1:9190 -o /backup/tilth.db",
-		Args:    cobra.NoArgs,
 	}
 	flags.add(c, defaultTracker)
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write")
@@ -131,7 +130,7 @@ func newTrackerVerify(a *app) *cobra.Command {
 	var data, address string
 	c := &cobra.Command{
 		Use: "verify", Short: "Check a tracker's artifacts and records on its disk", Long: trackerVerifyLong,
-		Example: "  tilth tracker verify --data /var/lib/tilth/tracker", Args: cobra.NoArgs,
+		Example: "  tilth tracker verify --data /var/lib/tilth/tracker",
 	}
 	c.Flags().StringVar(&address, "artifacts", "", "`address` of the tracker's object store; see tilth tracker (default the artifacts in --data)")
 	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")

@@ -99,14 +99,12 @@ func newTokenRow(t access.Token, now time.Time) tokenRow {
 
 func newTokenList(a *app) *cobra.Command {
 	var file string
-	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List tokens, oldest first",
 		Example: "  tilth tracker token list --tokens tokens.json",
-		Args:    cobra.NoArgs,
 	}
 	tokensFlag(c, &file)
-	tableFlags(a, c, &asJSON)
+	a.tableFlags(c)
 	return a.leaf(c, func(context.Context, []string) error {
 		set, err := access.ReadTokens(file)
 		if err != nil {
@@ -117,7 +115,7 @@ func newTokenList(a *app) *cobra.Command {
 			rows = append(rows, newTokenRow(t, time.Now()))
 		}
 		table := humanize.NewTable("ID", "NAME", "ROLE", "STATE", "CREATED", "EXPIRES").Times("CREATED", "EXPIRES").States("STATE")
-		return list(a.stdout, asJSON, rows, table, func(r tokenRow) []string {
+		return list(a, rows, table, func(r tokenRow) []string {
 			expires := cmp.Or(r.Expires, humanize.Missing)
 			return []string{r.ID, r.Name, r.Role, r.State, r.Created, expires}
 		})
@@ -163,7 +161,6 @@ files without a restart.`,
   tilth tracker certs --dir certs --client alice=admin --client board-7=agent
   tilth tracker --listen :9190 --tls-cert certs/tracker.crt --tls-key certs/tracker.key \
     --tls-client-ca certs/ca.crt`,
-		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&dir, "dir", ".", "`folder` of the certificates")
 	c.Flags().StringSliceVar(&order.Hosts, "host", nil, "make tracker.crt and tracker.key for these host `names` and addresses, and for localhost")

@@ -377,7 +377,7 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	if err := errors.Join(err, parting(w.close())); err != nil {
 		return err
 	}
-	return w.finish(t.app, t.asJSON, where(w.tally))
+	return w.finish(t.app, where(w.tally))
 }
 
 // abandon handles a job that cannot be followed any more, for example because its log is not writable. A

@@ -22,7 +22,6 @@ func newTuner(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "tuner", Short: "Run a tuner: it leases jobs and proposes candidates", Long: tunerLong,
 		Example: "  tilth tuner --tracker 127.0.0.1:9190\n  tilth tuner --cost-model model.txt",
-		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
 	model.add(c)

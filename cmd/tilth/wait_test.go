@@ -60,7 +60,7 @@ func TestJobWithoutResultsFails(t *testing.T) {
 		w.tally.Add(&tilthv1.JobEvent{Event: &tilthv1.JobEvent_State{
 			State: &tilthv1.JobStateChanged{State: tilthv1.JobState_JOB_STATE_DONE, Reason: "trials spent"},
 		}})
-		return w.finish(&app{stdout: io.Discard, stderr: io.Discard}, false, progress.Summary{})
+		return w.finish(&app{stdout: io.Discard, stderr: io.Discard}, progress.Summary{})
 	}
 	if err := finish(0); err == nil || !strings.Contains(err.Error(), "no trial was measured: trials spent") {
 		t.Errorf("without a trial: %v", err)
