@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -253,11 +252,7 @@ func dispatching(of *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &desc
 }
 
-// newSite returns the HTTP server of the pages. They show the jobs of all shards; actions go to the job's shard.
-func (h *Host) newSite(pages http.Handler) *http.Server {
-	return h.cfg.Security.site(h.gate.HTTP(boundPages(pages, h.guard), web.Public()...), h.cfg.Logger)
-}
-
+// pages returns the pages. They show the jobs of all shards; actions go to the job's shard.
 func (h *Host) pages() *web.Site {
 	return web.New(web.Config{
 		Conn: hostConn{h}, Upload: artifact.NewClient(hostConn{h}, nil, h.cfg.Logger).Upload, Auth: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
@@ -298,7 +293,8 @@ func (h *Host) ready(ctx context.Context) error {
 func (h *Host) Serve(ctx context.Context, rpcListener, webListener net.Listener) error {
 	pages := h.pages()
 	serving := &serving{
-		security: h.cfg.Security, calls: h.newServer(), site: h.newSite(pages), pages: pages,
+		security: h.cfg.Security, calls: h.newServer(), pages: pages,
+		site:    h.cfg.Security.site(h.gate.HTTP(boundPages(pages, h.guard), web.Public()...), h.cfg.Logger),
 		refused: refusals(h.cfg.Logger, func() { h.count((*telemetry.Metrics).RefusedPeer) }),
 	}
 	ending := func() {

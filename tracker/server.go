@@ -82,11 +82,6 @@ func asker(r *http.Request) string {
 	return "host " + host
 }
 
-// newSite returns the HTTP server of the pages, protected by the tracker's security settings.
-func (t *Tracker) newSite(g *authz.Gate, pages http.Handler) *http.Server {
-	return t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log)
-}
-
 // boundPages limits the memory that pages and the bodies of JSON calls hold.
 func boundPages(pages http.Handler, guard *connlimit.Guard) http.Handler {
 	return guard.HTTP(pages, func(r *http.Request) (bytes int) {
@@ -117,7 +112,8 @@ func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
 func (t *Tracker) Serve(ctx context.Context, rpcListener, webListener net.Listener) error {
 	g := t.newGate()
 	pages := t.pages(g)
-	serving := &serving{security: t.cfg.Security, calls: t.newServer(g), site: t.newSite(g, pages), pages: pages, refused: refusals(t.log, t.metrics.RefusedPeer)}
+	serving := &serving{security: t.cfg.Security, calls: t.newServer(g), site: t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log),
+		pages: pages, refused: refusals(t.log, t.metrics.RefusedPeer)}
 	return serving.run(ctx, rpcListener, webListener, t.Close, map[string]func(context.Context) error{
 		"tracker": t.Run,
 		"serve health": func(ctx context.Context) error {
@@ -174,20 +170,15 @@ func (s *serving) run(ctx context.Context, calls, pages net.Listener, ending fun
 	}
 	<-ctx.Done()
 	ending()
-	stopServer(s.calls)
+	timer := time.AfterFunc(stopGrace, s.calls.Stop)
+	defer timer.Stop()
+	s.calls.GracefulStop()
 	s.site.Close()
 	var all error
 	for range parts {
 		all = errors.Join(all, <-done)
 	}
 	return all
-}
-
-// stopServer stops gracefully within stopGrace.
-func stopServer(s *grpc.Server) {
-	timer := time.AfterFunc(stopGrace, s.Stop)
-	defer timer.Stop()
-	s.GracefulStop()
 }
 
 // Listen listens on host:port or unix:path. It replaces the socket of a tracker that was killed, but not that of a

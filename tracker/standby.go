@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,8 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/tilth-dev/tilth/internal/access/authz"
@@ -84,13 +83,13 @@ func (by *Standby) Close() (err error) {
 
 // refusingServer returns a server that refuses every call, with the reason, before it reads the request.
 func (s Security) refusingServer(why func() error) *grpc.Server {
-	side := insecure.NewCredentials()
+	var config *tls.Config
 	if s.TLS != nil {
-		side = credentials.NewTLS(s.TLS.Config("h2"))
+		config = s.TLS.Config("h2")
 	}
 	l := s.limits().WithDefaults()
 	return grpc.NewServer(
-		grpc.Creds(side), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
+		grpc.Creds(connlimit.Credentials(config)), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
 		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(readBufferBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, Time: l.Ping, Timeout: l.Ping / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: connlimit.MinPing, PermitWithoutStream: true}),

@@ -45,10 +45,6 @@ const maturity = 16
 // rememberedTrials bounds the number of earlier trials of the same workload to learn from.
 const rememberedTrials = 128
 
-func newLearner(p *pool, view *transfer.View, o Options) *learner {
-	return &learner{pool: p, options: o, view: view, made: map[string]*prospect{}, ranking: newRanking(o.Ranked)}
-}
-
 // Propose implements Search.
 func (g *learner) Propose(n int) []Candidate {
 	g.reseed()

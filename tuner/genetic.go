@@ -38,26 +38,16 @@ func (g *genetic) Propose(n int) []Candidate {
 		list = g.fill(list, n*3/4, g.seeds)
 	}
 	blindly := (n*blind + 15) / 16
-	if len(g.measured) >= 2 {
-		list = g.fill(list, n-blindly, g.children((n-len(list))*draftsPerProposal))
+	var drafts []searchspace.Point
+	if count := (n - len(list)) * draftsPerProposal; len(g.measured) >= 2 {
+		litter := g.bred(g.measured, count)
+		sortChildren(litter) // by the estimated latency
+		drafts = points(litter)
 	} else {
-		list = g.fill(list, n-blindly, g.draft((n-len(list))*draftsPerProposal))
+		drafts = g.space.Draws(g.rng, count)
+		g.space.Sort(drafts) // by the analytic cost
 	}
-	return g.fillRandom(list, n)
-}
-
-// draft draws points and orders them by the analytic cost.
-func (g *genetic) draft(n int) []searchspace.Point {
-	points := g.space.Draws(g.rng, n)
-	g.space.Sort(points)
-	return points
-}
-
-// children returns the children of n matings, lowest estimated latency first.
-func (g *genetic) children(n int) []searchspace.Point {
-	litter := g.bred(g.measured, n)
-	sortChildren(litter)
-	return points(litter)
+	return g.fillRandom(g.fill(list, n-blindly, drafts), n)
 }
 
 // Observe implements Search.

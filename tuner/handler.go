@@ -144,7 +144,7 @@ type round struct {
 
 func (r *round) run(ctx context.Context, events <-chan update, watching <-chan error) error {
 	for {
-		if r.job.caughtUp() {
+		if r.job.behind <= 0 {
 			err := r.propose(ctx)
 			if broken, ok := errors.AsType[*brokenSearch](err); ok {
 				return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, broken.Error())
@@ -159,7 +159,10 @@ func (r *round) run(ctx context.Context, events <-chan update, watching <-chan e
 		select {
 		case n, ok := <-events:
 			if !ok {
-				return r.ended(<-watching)
+				if err := <-watching; err != nil { // the job was cancelled, or the tracker refused to continue
+					return fmt.Errorf("tuner: events of job %s: %w", r.job.id, err)
+				}
+				return nil
 			}
 			if n.status != nil {
 				r.job.time.applyStatus(n.status, time.Now())
@@ -170,14 +173,6 @@ func (r *round) run(ctx context.Context, events <-chan update, watching <-chan e
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// ended explains why the event stream ended: the job was cancelled, or the tracker refused to continue.
-func (r *round) ended(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("tuner: events of job %s: %w", r.job.id, err)
 }
 
 func (r *round) end(ctx context.Context, reason string) error {

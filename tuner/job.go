@@ -131,8 +131,6 @@ func taskSeed(seed uint64, digest string) uint64 {
 	return h.Sum64() ^ seed
 }
 
-func (j *job) caughtUp() bool { return j.behind <= 0 }
-
 // remaining returns how many more trials may be proposed.
 func (j *job) remaining() int {
 	if j.budget.GetTrials() == 0 {

@@ -53,7 +53,9 @@ var algorithms = map[string]func(*pool, *transfer.Job, Options) Search{
 	"random": func(p *pool, _ *transfer.Job, _ Options) Search { return &random{pool: p} },
 	"grid":   func(p *pool, _ *transfer.Job, _ Options) Search { return &grid{pool: p} },
 	"ga":     func(p *pool, _ *transfer.Job, o Options) Search { return newGenetic(p, o) },
-	"gbdt":   func(p *pool, j *transfer.Job, o Options) Search { return newLearner(p, j.View(p.space), o) },
+	"gbdt": func(p *pool, j *transfer.Job, o Options) Search {
+		return &learner{pool: p, options: o, view: j.View(p.space), made: map[string]*prospect{}, ranking: newRanking(o.Ranked)}
+	},
 }
 
 // Best is the default algorithm.

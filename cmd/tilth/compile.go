@@ -245,8 +245,10 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := k.lock.write(lock); err != nil {
-		return err
+	if lock != nil {
+		if err := lock.Write(k.lock.path); err != nil {
+			return err
+		}
 	}
 	result := compileResult{
 		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: bestschedule.Count(choices, bestschedule.FromRecord), Transferred: bestschedule.Count(choices, bestschedule.FromTransfer),

@@ -110,10 +110,9 @@ func (e *signalError) after(err error) string {
 }
 
 // partingError is a failure that matters even after a requested stop: something continues, or data are lost.
-type partingError struct{ cause error }
+type partingError struct{ error }
 
-func (e *partingError) Error() string { return e.cause.Error() }
-func (e *partingError) Unwrap() error { return e.cause }
+func (e *partingError) Unwrap() error { return e.error }
 
 // parting wraps a failure as a partingError; nil stays nil.
 func parting(err error) error {
@@ -124,10 +123,9 @@ func parting(err error) error {
 }
 
 // usageError is an invalid flag or argument, detected by the command itself.
-type usageError struct{ cause error }
+type usageError struct{ error }
 
-func (e *usageError) Error() string { return e.cause.Error() }
-func (e *usageError) Unwrap() error { return e.cause }
+func (e *usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 

@@ -27,8 +27,8 @@ func (a *app) tableFlags(c *cobra.Command) {
 	a.jsonFlag(c)
 	c.Flags().BoolFunc("wide", "on a terminal: do not shorten tables and times", func(text string) error {
 		wide, err := strconv.ParseBool(text)
-		if wide {
-			a.wide()
+		if screen, is := a.stdout.(*humanize.Screen); wide && is {
+			screen.Width, screen.Full = 0, true
 		}
 		return err
 	})
@@ -86,7 +86,8 @@ func screenOf(w io.Writer) io.Writer {
 	if !is || !term.IsTerminal(int(f.Fd())) {
 		return humanize.Clean{Writer: w}
 	}
-	return &humanize.Screen{Writer: f, Width: widthOf(f), Colour: wantsColour(os.Getenv), Now: time.Now()}
+	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // see https://no-color.org
+	return &humanize.Screen{Writer: f, Width: widthOf(f), Colour: colour, Now: time.Now()}
 }
 
 // widthOf returns a terminal's width in columns, or 0 if unknown. COLUMNS is the fallback.
@@ -99,16 +100,4 @@ func widthOf(f *os.File) int {
 		return 0
 	}
 	return max(width, 0)
-}
-
-// wantsColour reports whether to use colours, honouring NO_COLOR (https://no-color.org) and TERM.
-func wantsColour(env func(string) string) bool {
-	return env("NO_COLOR") == "" && env("TERM") != "dumb"
-}
-
-// wide disables shortening in tables on the terminal.
-func (a *app) wide() {
-	if screen, is := a.stdout.(*humanize.Screen); is {
-		screen.Width, screen.Full = 0, true
-	}
 }

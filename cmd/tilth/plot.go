@@ -24,13 +24,6 @@ type plotCurve struct {
 	Untuned, Limit float64
 }
 
-// newPlotCurve returns the curve of a tally's job.
-func newPlotCurve(title string, t *progress.Tally) plotCurve {
-	return plotCurve{
-		Title: title, Points: t.Curve, Elapsed: t.Elapsed(), Trials: t.Trials(), Untuned: t.UntunedSeconds(), Limit: t.LimitSeconds(),
-	}
-}
-
 const (
 	plotWidth, plotHeight = 960, 280
 	plotLeft, plotTop     = 12, 60

@@ -67,10 +67,7 @@ func (a *app) prune(ctx context.Context, flags recordsFlags, best, recent int) (
 		return 0, 0, err
 	}
 	removed, kept, err = db.Prune(ctx, records.PruneOptions{KeepBest: best, KeepRecent: recent, Target: flags.target, Workload: flags.workload})
-	if closing := db.Close(); err == nil {
-		err = closing
-	}
-	return removed, kept, err
+	return removed, kept, errors.Join(err, db.Close())
 }
 
 // resolve completes the filters from the existing records.

@@ -67,14 +67,6 @@ func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.T
 	return choices, l, nil
 }
 
-// write writes the lock if it is not nil.
-func (f *lockFlags) write(l *bestschedule.LockFile) error {
-	if l == nil {
-		return nil
-	}
-	return l.Write(f.path)
-}
-
 // confirmFlag requires foreign records to be measured on this machine before they are used.
 type confirmFlag struct {
 	wanted bool

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuner/jobclient"
@@ -31,12 +32,6 @@ func (f *selectionFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.list, "task-weights", "", "`file` of tasks to tune, with weights: lines such as '2.5 dense'")
 	c.MarkFlagsMutuallyExclusive("task-weights", "tasks")
 	c.MarkFlagsMutuallyExclusive("task-weights", "weight")
-}
-
-// check validates the flags for a number of models.
-func (f *selectionFlags) check(models int) error {
-	_, err := f.modelWeights(models)
-	return err
 }
 
 // modelWeights returns the weight of each model.

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/cmd/tilth/display"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -364,7 +365,7 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	if !t.quiet {
 		t.printSeeds(t.app, j.GetSpec())
 	}
-	w := t.newFollower(t.app, j, t.budget())
+	w := t.newFollower(t.app, j, display.Budget{Trials: t.trials, Time: t.time})
 	w.own = t.tracker.addr == ""
 	logs.set(w.display)
 	err := w.watch(bound, c)

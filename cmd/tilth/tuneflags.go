@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/cmd/tilth/display"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
@@ -79,7 +78,7 @@ func (f *tuneFlags) check(models int) error {
 	if f.trials == 0 && f.time == 0 {
 		f.time = defaultTime
 	}
-	if err := f.objective.check(models); err != nil {
+	if _, err := f.objective.modelWeights(models); err != nil {
 		return err
 	}
 	if err := f.storage.check(f.numerics.level); err != nil {
@@ -87,8 +86,6 @@ func (f *tuneFlags) check(models int) error {
 	}
 	return f.kernels.read()
 }
-
-func (f *tuneFlags) budget() display.Budget { return display.Budget{Trials: f.trials, Time: f.time} }
 
 // readSeeds reads the seeds beside a records file, by default the user's own.
 func (f *tuneFlags) readSeeds(records string) error {
@@ -157,7 +154,10 @@ func (f plotFlag) begin() error {
 
 // write plots the tally of a job.
 func (f plotFlag) write(j *tilthv1.Job, t *progress.Tally) error {
-	return f.draw(newPlotCurve(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
+	return f.draw(plotCurve{
+		Title:  j.GetSpec().GetName() + " on " + j.GetSpec().GetTarget().GetFingerprint(),
+		Points: t.Curve, Elapsed: t.Elapsed(), Trials: t.Trials(), Untuned: t.UntunedSeconds(), Limit: t.LimitSeconds(),
+	})
 }
 
 func (f plotFlag) draw(c plotCurve) error {

@@ -142,7 +142,7 @@ func OpenTokens(path string, log *slog.Logger, changed func(TokenChange)) (*Toke
 			return nil, err
 		}
 		if last != nil && changed != nil {
-			changed(tokenChange(last, set))
+			changed(TokenChange{Gone: missingTokens(last.Tokens, set), Come: missingTokens(set.Tokens, last)})
 		}
 		last = set
 		return set, nil
@@ -156,12 +156,6 @@ func OpenTokens(path string, log *slog.Logger, changed func(TokenChange)) (*Toke
 
 // Set returns the current tokens.
 func (f *TokenFile) Set() *TokenSet { return f.files.Get() }
-
-func tokenChange(before, after *TokenSet) (c TokenChange) {
-	c.Gone = missingTokens(before.Tokens, after)
-	c.Come = missingTokens(after.Tokens, before)
-	return c
-}
 
 // missingTokens returns the tokens of list that set does not contain unchanged.
 func missingTokens(list []Token, set *TokenSet) []Token {

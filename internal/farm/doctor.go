@@ -135,7 +135,9 @@ func (d Doctor) noise(ctx context.Context) Finding {
 	if d.NoLock != nil {
 		return Finding{Check: check, State: Unknown, Found: d.NoLock.Error(), Remedy: temporaryRemedy}
 	}
-	release, err := d.await(ctx)
+	waiting, cancel := context.WithTimeoutCause(ctx, maxWait, errBusy)
+	defer cancel()
+	release, err := d.Lock.Time(waiting)
 	if errors.Is(err, errBusy) {
 		return Finding{Check: check, State: Unknown, Found: errBusy.Error(), Remedy: "examine the machine again: " + err.Error()}
 	}
@@ -152,13 +154,6 @@ func (d Doctor) noise(ctx context.Context) Finding {
 
 // errBusy means that other processes held the machine for too long.
 var errBusy = errors.New("another process measures")
-
-// await acquires the lock, waiting for at most maxWait.
-func (d Doctor) await(ctx context.Context) (release func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxWait, errBusy)
-	defer cancel()
-	return d.Lock.Time(ctx)
-}
 
 func scatter(times runner.CalibrationTimes) Finding {
 	_, compute := stats.Steady(times.Compute)

@@ -27,7 +27,8 @@ func bestAllowed(tx *txn, number []byte, level int) (key []byte, r *tilthv1.Reco
 		return key, r, err
 	}
 	// The records determine the result even if the row or its record is damaged.
-	tx.db.chooseLater(number)
+	stored := bytes.Clone(number)
+	tx.db.later(func(tx *txn) error { return tx.choosePast(stored) })
 	g := &group{number: number}
 	if err := g.choose(tx); err != nil || g.bests[level].Measurement == nil {
 		return nil, nil, err

@@ -139,12 +139,6 @@ func (tx *txn) choosePast(number []byte) error {
 	return nil
 }
 
-// chooseLater submits recomputing the bests of a group to the writer.
-func (db *DB) chooseLater(number []byte) {
-	number = bytes.Clone(number)
-	db.later(func(tx *txn) error { return tx.choosePast(number) })
-}
-
 // guard calls f and converts a panic in bbolt, or a fault in the mapped file, to ErrDamaged. bbolt trusts its pages
 // and would otherwise crash the process when one was overwritten.
 func guard(f func() error) (err error) {

@@ -145,7 +145,10 @@ func (db *DB) OpenBatches() (batches []*records.OpenBatch, err error) {
 		return tx.table(bucketBatches).each(func(id, value []byte, err error) error {
 			b := &records.OpenBatch{ID: string(id), Row: &storev1.BatchRow{}, Damage: err}
 			if err == nil {
-				b.Damage = loadBatch(tx, b, value)
+				b.Damage = tx.table(bucketBatches).parse(id, value, b.Row)
+			}
+			if b.Damage == nil {
+				b.Damage = loadCandidates(tx, b)
 			}
 			tx.skipDamage(b.Damage)
 			batches = append(batches, b)
@@ -168,13 +171,6 @@ func (db *DB) DeadBatch(id string) (*records.OpenBatch, error) {
 		return loadCandidates(tx, b)
 	})
 	return b, err
-}
-
-func loadBatch(tx *txn, b *records.OpenBatch, row []byte) error {
-	if err := tx.table(bucketBatches).parse([]byte(b.ID), row, b.Row); err != nil {
-		return err
-	}
-	return loadCandidates(tx, b)
 }
 
 func loadCandidates(tx *txn, b *records.OpenBatch) error {

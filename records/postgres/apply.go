@@ -165,7 +165,7 @@ func (t *txn) addEntries(g *group, all []added) error {
 		}
 	}
 	if changed {
-		g.write(t)
+		t.do("UPDATE groups SET best = $2 WHERE number = $1", g.number, g.keys())
 	}
 	return nil
 }

@@ -87,11 +87,6 @@ func (g *group) keys() [][]byte {
 	return keys
 }
 
-// write stores the best records' keys.
-func (g *group) write(t *txn) {
-	t.do("UPDATE groups SET best = $2 WHERE number = $1", g.number, g.keys())
-}
-
 // read loads the best records by their keys at each level.
 func (g *group) read(t *txn, keys [][]byte) error {
 	stored := map[string]*tilthv1.Measurement{}

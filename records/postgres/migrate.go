@@ -172,7 +172,7 @@ func (db *DB) migrateFrom(ctx context.Context, conn *pgx.Conn, version int) erro
 			return nil
 		case isInUse(err) && time.Since(begin) >= tableTimeout:
 			return fmt.Errorf("make the schema one of version %d: %w: %v", version+1, records.ErrInUse, err)
-		case tookLong(err):
+		case codeOf(err) == "57014": // statement aborted because it blocked others for too long
 			return fmt.Errorf("make the schema one of version %d: %w: it takes longer than %s, in which the other trackers would wait: stop them, and start one of this version alone",
 				version+1, records.ErrVersion, longestStatement)
 		case !isInUse(err):
@@ -189,9 +189,6 @@ func isInUse(err error) bool {
 	code := codeOf(err)
 	return code == "55P03" || code == "40P01" // lock not available; deadlock detected
 }
-
-// tookLong reports whether a migration's statement was aborted because it blocked others for too long.
-func tookLong(err error) bool { return codeOf(err) == "57014" }
 
 // codeOf returns the SQLSTATE of a server error, or "".
 func codeOf(err error) string {

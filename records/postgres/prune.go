@@ -47,7 +47,7 @@ func (db *DB) outlines(ctx context.Context, g numbered) ([]records.Outline, erro
 	}
 	// Check open jobs last: a job that starts meanwhile does not use these records.
 	err = db.view(ctx, func(v *view) error {
-		best, err := bestKeys(v, g)
+		best, err := setOf(v, "SELECT unnest(best) FROM groups WHERE number = $1", g.number)
 		if err != nil {
 			return err
 		}
@@ -56,11 +56,6 @@ func (db *DB) outlines(ctx context.Context, g numbered) ([]records.Outline, erro
 		return err
 	})
 	return o.All, err
-}
-
-// bestKeys returns the keys of a group's best records.
-func bestKeys(v *view, g numbered) (map[string]bool, error) {
-	return setOf(v, "SELECT unnest(best) FROM groups WHERE number = $1", g.number)
 }
 
 // openAmong returns which of the jobs are open.

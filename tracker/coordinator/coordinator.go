@@ -81,7 +81,9 @@ func New(cfg Config) (*Coordinator, error) {
 func (e *Coordinator) Recover() error {
 	file, isFile := e.store.(records.File)
 	if isFile {
-		file.OnDamage(e.logDamage)
+		file.OnDamage(func(d *records.Damage) {
+			e.log.Error("row of the records file damaged", "bucket", d.Bucket, "key", string(d.Key), "error", d.Err)
+		})
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,11 +170,6 @@ func (e *Coordinator) damaged(digest string) {
 	if err != nil {
 		e.log.Warn("users of a damaged artifact not found: they fail when an agent requests it", "artifact", digest, "error", err)
 	}
-}
-
-// logDamage logs a damaged row of the records file.
-func (e *Coordinator) logDamage(d *records.Damage) {
-	e.log.Error("row of the records file damaged", "bucket", d.Bucket, "key", string(d.Key), "error", d.Err)
 }
 
 // followRemote logs when the store's server goes away and returns.

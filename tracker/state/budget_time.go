@@ -39,12 +39,6 @@ func (j *job) timeLeft() (left time.Duration, limited bool) {
 	return budget.AsDuration() - j.spent, true
 }
 
-// beginTime starts the clock: a tuner holds the job.
-func (c *Change) beginTime(j *job) {
-	j.counted = c.cfg.Clock()
-	j.meta.TimeSpent = durationpb.New(j.spent)
-}
-
 // countTime adds the time since its last call if the farm was able to work on the job.
 func (c *Change) countTime(j *job, known *supplies) {
 	since := j.counted

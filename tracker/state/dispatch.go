@@ -36,8 +36,8 @@ func (m *Machine) Wait(session, name string) (*Waiter, error) {
 	if a == nil {
 		return nil, RefuseSession(session)
 	}
-	if err := m.roomForWait(a); err != nil {
-		return nil, err
+	if len(a.waiters) >= m.cfg.Limits.AgentWaits {
+		return nil, overloaded("waits", "agent %s waits for work %d times: have fewer slots", a.name(), len(a.waiters))
 	}
 	w := &Waiter{agent: a, name: name, places: map[*queue]*list.Element{}}
 	for _, c := range a.offers {

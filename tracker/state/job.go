@@ -15,6 +15,7 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // job is a job that has not ended.
@@ -144,7 +145,8 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	c.useModel(j)
 	c.setState(j, s, reason)
 	c.dropJob(j)
-	c.archived(j)
+	c.keepEnded(&policy.RetainedJob{ID: j.id, Owner: j.spec.GetOwner(), Ended: j.meta.GetEndedAt().AsTime(), Bytes: j.storedBytes})
+	c.Retain(j.spec.GetOwner())
 	delete(c.requests, j.request)
 	c.lapsed++
 	c.keepClosed(j.id, j.proposals)

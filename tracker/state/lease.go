@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -72,7 +73,8 @@ func (c *Change) leaseJob(j *job) *tilthv1.LeaseWorkResponse {
 		j.meta.StartedAt = c.now()
 	}
 	if !j.runs() {
-		c.beginTime(j)
+		j.counted = c.cfg.Clock() // a tuner holds the job
+		j.meta.TimeSpent = durationpb.New(j.spent)
 	}
 	reason := ""
 	if j.makesPackage() {
@@ -80,7 +82,7 @@ func (c *Change) leaseJob(j *job) *tilthv1.LeaseWorkResponse {
 	}
 	c.setState(j, tilthv1.JobState_JOB_STATE_RUNNING, reason)
 	if j.runs() {
-		return c.leaseRun(j)
+		return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Run{Run: &tilthv1.RunWork{Job: j.whole()}}}
 	}
 	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Search{Search: c.searchWork(j)}}
 }

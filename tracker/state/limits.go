@@ -96,14 +96,6 @@ func (m *Machine) roomForAgent(a *agent) error {
 	return nil
 }
 
-// roomForWait returns an error if the agent has too many pending requests.
-func (m *Machine) roomForWait(a *agent) error {
-	if len(a.waiters) >= m.cfg.Limits.AgentWaits {
-		return overloaded("waits", "agent %s waits for work %d times: have fewer slots", a.name(), len(a.waiters))
-	}
-	return nil
-}
-
 func overloaded(of, format string, args ...any) error {
 	return RefuseOf(Overloaded, of, format, args...)
 }

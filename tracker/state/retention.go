@@ -55,12 +55,6 @@ func (c *Change) dropEnded(j *policy.RetainedJob, why string) {
 	c.log.Info("ended job dropped", "job", j.ID, "owner", j.Owner, "why", why, "ended", j.Ended, "bytes", j.Bytes)
 }
 
-// archived adds an ended job to the archive and schedules retention for its owner.
-func (c *Change) archived(j *job) {
-	c.keepEnded(&policy.RetainedJob{ID: j.id, Owner: j.spec.GetOwner(), Ended: j.meta.GetEndedAt().AsTime(), Bytes: j.storedBytes})
-	c.Retain(j.spec.GetOwner())
-}
-
 // keepEnded adds an ended job to the archive, in memory and in the store.
 func (c *Change) keepEnded(j *policy.RetainedJob) {
 	c.write.EndJob(j.ID, &storev1.EndedRow{Owner: j.Owner, EndedAt: timestamppb.New(j.Ended), StoredBytes: uint64(j.Bytes)})

@@ -74,10 +74,6 @@ func (c *Change) pinArtifacts(j *job) error {
 	return nil
 }
 
-func (c *Change) leaseRun(j *job) *tilthv1.LeaseWorkResponse {
-	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Run{Run: &tilthv1.RunWork{Job: j.whole()}}}
-}
-
 // finishRun accepts the outcome of a run.
 func (c *Change) finishRun(j *job, req *tilthv1.ReportRunRequest) error {
 	a := j.lease.agent

@@ -39,19 +39,14 @@ func (m *Machine) EndedCount() uint64 { return m.lapsed }
 // EndedCount equals lapsed; otherwise Submit looks it up again.
 func (s *Submission) LookUp(requested func(owner, requestID string) (jobID string, err error), lapsed uint64) error {
 	before, err := requested(s.owner, s.id)
-	if err != nil && !errors.Is(err, records.ErrNotFound) {
-		return unreadable(err)
+	switch {
+	case errors.Is(err, records.ErrAway):
+		return Refuse(StoreAway, "%v: try again later", records.ErrAway)
+	case err != nil && !errors.Is(err, records.ErrNotFound):
+		return refuseStore(err)
 	}
 	s.before, s.lapsed = &before, lapsed
 	return nil
-}
-
-// unreadable returns the error for a call that needs data which the store could not provide.
-func unreadable(err error) error {
-	if errors.Is(err, records.ErrAway) {
-		return Refuse(StoreAway, "%v: try again later", records.ErrAway)
-	}
-	return refuseStore(err)
 }
 
 // Submit creates a job, or returns the one that an earlier call created, or only its id if it is no longer in memory.

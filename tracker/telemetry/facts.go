@@ -28,25 +28,24 @@ func (m *Metrics) Observe(f state.Fact) {
 	case state.Repeated:
 		m.repeated.WithLabelValues(f.Call).Inc()
 	case state.Trial:
-		m.trial(f.Measurement)
+		m.trials.WithLabelValues(wire.ErrorClassOrNone(f.Measurement.GetError())).Inc()
+		if seconds := f.Measurement.GetRunSeconds(); seconds > 0 {
+			m.runSeconds.Observe(seconds)
+		}
 	case state.Built:
 		for _, seconds := range f {
 			m.buildSeconds.Observe(seconds)
 		}
 	case state.GaveUp:
-		m.deadLetters.WithLabelValues(errorName(tilthv1.ErrorClass(f))).Inc()
+		m.deadLetters.WithLabelValues(wire.ErrorClassOrNone(tilthv1.ErrorClass(f))).Inc()
 	case state.Dropped:
 		m.dropped.WithLabelValues(string(f)).Inc()
 	case state.Occurrence:
-		m.occurrence(f).Inc()
+		map[state.Occurrence]prometheus.Counter{
+			state.CooldownBegan: m.cooldowns, state.OutageBegan: m.outages, state.Calibrated: m.calibrations,
+			state.Quarantined: m.quarantines, state.Warned: m.warnings,
+		}[f].Inc()
 	}
-}
-
-func (m *Metrics) occurrence(o state.Occurrence) prometheus.Counter {
-	return map[state.Occurrence]prometheus.Counter{
-		state.CooldownBegan: m.cooldowns, state.OutageBegan: m.outages, state.Calibrated: m.calibrations,
-		state.Quarantined: m.quarantines, state.Warned: m.warnings,
-	}[o]
 }
 
 // Refused counts a call that a service refused.
@@ -58,13 +57,6 @@ func (m *Metrics) Refused(r *state.Refusal) {
 		m.refused.WithLabelValues("load_" + r.Of).Inc()
 	case state.OverQuota:
 		m.refused.WithLabelValues("quota_" + r.Of).Inc()
-	}
-}
-
-func (m *Metrics) trial(measured *tilthv1.Measurement) {
-	m.trials.WithLabelValues(errorName(measured.GetError())).Inc()
-	if measured.GetRunSeconds() > 0 {
-		m.runSeconds.Observe(measured.GetRunSeconds())
 	}
 }
 

@@ -115,7 +115,11 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 		}
 	}
 	m.begin()
-	from.Store.Observe(m.transaction)
+	from.Store.Observe(func(tx records.Transaction) {
+		m.commit.Observe(tx.Took.Seconds())
+		m.fsync.Observe(tx.Sync.Seconds())
+		m.commitCalls.Add(float64(tx.Commits))
+	})
 	return m, nil
 }
 
@@ -130,8 +134,8 @@ func (m *Metrics) begin() {
 	}
 	for number := range tilthv1.ErrorClass_name {
 		if class := tilthv1.ErrorClass(number); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
-			m.trials.WithLabelValues(errorName(class))
-			m.deadLetters.WithLabelValues(errorName(class))
+			m.trials.WithLabelValues(wire.ErrorClassOrNone(class))
+			m.deadLetters.WithLabelValues(wire.ErrorClassOrNone(class))
 		}
 	}
 	for _, call := range []string{"FinishJob", "ProposeBatch", "ReportBuild", "ReportMeasurements"} {
@@ -152,15 +156,6 @@ func (m *Metrics) begin() {
 		m.refused.WithLabelValues(limit)
 	}
 }
-
-func (m *Metrics) transaction(tx records.Transaction) {
-	m.commit.Observe(tx.Took.Seconds())
-	m.fsync.Observe(tx.Sync.Seconds())
-	m.commitCalls.Add(float64(tx.Commits))
-}
-
-// errorName returns the label value of an error class.
-func errorName(c tilthv1.ErrorClass) string { return wire.ErrorClassOrNone(c) }
 
 // Shards registers a metric with the number of shards.
 func Shards(reg prometheus.Registerer, count int) error {

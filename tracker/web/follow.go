@@ -3,7 +3,9 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -144,8 +146,11 @@ func (s *Site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
 	f.behind = false
 	for n := 0; ; {
 		message, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return endOf(err)
+			return err
 		}
 		if message.GetStatus() != nil { // the stored events are all read
 			return nil

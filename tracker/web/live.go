@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -53,14 +52,6 @@ func asker(r *http.Request) string {
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return host
-}
-
-// endOf returns the error of a finished stream; nil at its regular end.
-func endOf(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 // live streams announcements that the page should be reloaded: a job's page when the job has events, others every few

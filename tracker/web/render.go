@@ -25,16 +25,14 @@ var templateFiles embed.FS
 // templates returns the pages' templates, each with the common layout. They are parsed at the first call: most
 // commands serve no page.
 var templates = sync.OnceValue(func() map[string]*template.Template {
-	return parse("overview", "jobs", "job", "task", "compare", "devices", "board", "device", "records", "signin", "confirm", "error", "tune")
-})
-
-func parse(pages ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}
-	for _, page := range pages {
+	for _, page := range []string{
+		"overview", "jobs", "job", "task", "compare", "devices", "board", "device", "records", "signin", "confirm", "error", "tune",
+	} {
 		out[page] = template.Must(template.New("layout.html").Funcs(templateFuncs).ParseFS(templateFiles, "templates/layout.html", "templates/knobs.html", "templates/"+page+".html"))
 	}
 	return out
-}
+})
 
 // templateFuncs are the template functions.
 var templateFuncs = template.FuncMap{

@@ -184,12 +184,6 @@ func (t *Tally) ended() bool {
 	return false
 }
 
-// Paused reports whether the job is paused.
-func (t *Tally) Paused() bool { return t.State == tilthv1.JobState_JOB_STATE_PAUSED }
-
-// Waits returns why the job makes no progress, or "".
-func (t *Tally) Waits() string { return t.Status.GetWait().GetMessage() }
-
 // NoneMeasured reports whether no trial was measured and no task has an earlier correct one.
 func (t *Tally) NoneMeasured() bool { return !t.anyCorrect() && t.Trials() == 0 }
 

@@ -117,7 +117,7 @@ func (f *frames) open(call *intake) {
 	f.calls[f.opened] = call
 	if len(f.calls) > f.max { // calls that ended here before their requests did, of peers that send nothing more
 		for stream, c := range f.calls {
-			if c.ended() {
+			if c.ctx.Err() != nil {
 				delete(f.calls, stream)
 			}
 		}

@@ -90,7 +90,7 @@ func (g *Guard) AnswerBytes() int64 { return g.answers.reserved() }
 func (g *Guard) ServerOptions() []grpc.ServerOption {
 	l := g.Limits
 	return []grpc.ServerOption{
-		grpc.Creds(filtering{g.credentials(), l.Streams, 2 * l.Stall}), grpc.ForceServerCodecV2(newCodec(g.Check)),
+		grpc.Creds(filtering{Credentials(g.TLS), l.Streams, 2 * l.Stall}), grpc.ForceServerCodecV2(newCodec(g.Check)),
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes),
 		grpc.InitialWindowSize(wire.WindowBytes), grpc.InitialConnWindowSize(wire.WindowBytes),
 		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
@@ -104,11 +104,12 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 	}
 }
 
-func (g *Guard) credentials() credentials.TransportCredentials {
-	if g.TLS == nil {
+// Credentials returns the server's side of TLS, or of unencrypted connections if config is nil.
+func Credentials(config *tls.Config) credentials.TransportCredentials {
+	if config == nil {
 		return insecure.NewCredentials()
 	}
-	return credentials.NewTLS(g.TLS)
+	return credentials.NewTLS(config)
 }
 
 // tap is called by the connection's reader when a call's headers have arrived.

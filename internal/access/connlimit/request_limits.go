@@ -163,5 +163,3 @@ func (i *intake) end() {
 		i.budget.release(i.account, i.held)
 	}
 }
-
-func (i *intake) ended() bool { return i.ctx.Err() != nil }

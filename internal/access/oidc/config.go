@@ -53,16 +53,13 @@ var settings = map[string]func(*Config) *string{
 	"ca":           func(c *Config) *string { return &c.CA },
 }
 
-// SettingNames returns the names that Parse accepts, sorted.
-func SettingNames() []string { return slices.Sorted(maps.Keys(settings)) }
-
 // Parse parses named settings, and grants of the form GROUP=ROLE.
 func Parse(named map[string]string, grants []string) (Config, error) {
 	c := Config{OwnerClaim: defaultOwnerClaim, RoleClaim: defaultRoleClaim}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		field, is := settings[name]
 		if !is {
-			return Config{}, fmt.Errorf("%q is not one of %s", name, strings.Join(SettingNames(), ", "))
+			return Config{}, fmt.Errorf("%q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		*field(&c) = named[name]
 	}

@@ -173,7 +173,9 @@ func (b *Bucket) Open(ctx context.Context, blob artifact.Blob, offset int64) (io
 		cancel()
 		return nil, b.fault(ctx, "get artifact "+blob.Digest, err)
 	}
-	return newReader(ctx, b, blob.Digest, body, cancel), nil
+	stall := time.AfterFunc(answerWithin, cancel)
+	stall.Stop()
+	return &reader{ctx, b, blob.Digest, body, cancel, stall}, nil
 }
 
 // Touch implements artifact.Blobs. The server copies the object to a new name; the old one is then removed.
@@ -304,12 +306,6 @@ type reader struct {
 	body   io.ReadCloser
 	cancel context.CancelFunc
 	stall  *time.Timer // cancels a stalled read
-}
-
-func newReader(ctx context.Context, b *Bucket, digest string, body io.ReadCloser, cancel context.CancelFunc) *reader {
-	stall := time.AfterFunc(answerWithin, cancel)
-	stall.Stop()
-	return &reader{ctx, b, digest, body, cancel, stall}
 }
 
 func (r *reader) Read(p []byte) (int, error) {
