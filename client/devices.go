@@ -1,12 +1,18 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -74,3 +80,143 @@ func (c *Client) Drain(ctx context.Context, name, by, reason string, waiting fun
 		request.Wait = durationpb.New(drainWait)
 	}
 }
+
+// Device is a device class to tune for.
+type Device struct {
+	// Target has no toolchain, unless FindTarget returned it.
+	*target.Target
+	// Machine holds the peak rates (roofline.Rates as JSON); nil if the runner does not know them.
+	Machine []byte
+}
+
+// FindTarget chooses a target among the devices and builders of the farm. key is a device name, a device
+// class or a label (rack=3); it may be empty if all devices are of one kind. Zero threads means the maximum
+// of the device. The objective is target.Energy, which requires a meter, or empty for latency.
+func (c *Client) FindTarget(ctx context.Context, key string, threads int, objective string) (*Device, error) {
+	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	if err != nil {
+		return nil, err
+	}
+	builders, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_BUILDER)
+	if err != nil {
+		return nil, err
+	}
+	machine, err := chooseDevice(present(runners), deviceRequest{key, threads, objective})
+	if err != nil {
+		return nil, c.at(err)
+	}
+	var offered []string
+	for _, b := range present(builders) {
+		offered = append(offered, b.GetSpec().GetToolchains()...)
+	}
+	name, err := NewestToolchain(offered, machine.Target)
+	if err != nil {
+		return nil, c.at(err)
+	}
+	machine.Target = machine.WithToolchain(name)
+	return machine, nil
+}
+
+func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
+	return slices.DeleteFunc(agents, func(a *tilthv1.Agent) bool { return a.GetState() == tilthv1.AgentState_AGENT_STATE_GONE })
+}
+
+// chooseDevice returns the device class that all matching devices have in common. It ignores devices with an
+// unreadable description.
+func chooseDevice(runners []*tilthv1.Agent, w deviceRequest) (*Device, error) {
+	if len(runners) == 0 {
+		return nil, lacking("no device is there: start one with 'tilth runner'")
+	}
+	classes := map[string]*Device{}
+	known := false
+	for _, runner := range runners {
+		offered, fit, err := w.bestClass(runner.GetSpec())
+		if err != nil && w.key == runner.GetSpec().GetName() {
+			return nil, err
+		}
+		known = known || fit
+		if offered != nil {
+			classes[offered.DeviceClass()] = offered
+		}
+	}
+	switch {
+	case len(classes) == 1:
+		for _, t := range classes {
+			return t, nil
+		}
+	case len(classes) > 1:
+		return nil, errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
+	case known && w.objective == target.Energy:
+		return nil, lacking("no such device has an energy meter: see 'tilth devices show', and 'tilth doctor' on its machine")
+	case known:
+		return nil, lacking("no such device offers %d threads: see 'tilth devices show', or start its runner with --threads %d", w.threads, w.threads)
+	}
+	return nil, lacking("no device is %q: see 'tilth devices list'", w.key)
+}
+
+// deviceRequest holds the arguments of FindTarget.
+type deviceRequest struct {
+	key       string
+	threads   int
+	objective string
+}
+
+// bestClass returns the device's class with the requested number of threads, or the most, or nil. fit reports
+// whether the device matches the key. The error reports a class with an unreadable description.
+func (w deviceRequest) bestClass(spec *tilthv1.AgentSpec) (best *Device, fit bool, err error) {
+	for _, class := range spec.GetDeviceClasses() {
+		if !fits(spec, class.GetName(), w.key) {
+			continue
+		}
+		fit = true
+		t, bad := target.Decode(class.GetDescriptor_())
+		if bad != nil {
+			err = fmt.Errorf("device %s: class %s: %w", spec.GetName(), class.GetName(), bad)
+			continue
+		}
+		if t.Objective == w.objective && (w.threads == 0 || t.Threads() == w.threads) && (best == nil || t.Threads() > best.Threads()) {
+			best = &Device{Target: t, Machine: class.GetMachine()}
+		}
+	}
+	return best, fit, err
+}
+
+func fits(spec *tilthv1.AgentSpec, class, key string) bool {
+	if key == "" || key == spec.GetName() || key == class {
+		return true
+	}
+	name, value, isLabel := strings.Cut(key, "=")
+	own, has := spec.GetLabels()[name]
+	return isLabel && has && own == value
+}
+
+// NewestToolchain chooses a toolchain of the builders for a target. It prefers clang, whose code is faster,
+// then toolchains with an assembler for the target, then the newest version.
+func NewestToolchain(offered []string, t *target.Target) (string, error) {
+	all := slices.DeleteFunc(slices.Clone(offered), func(name string) bool { return !toolchain.Suits(name, t) })
+	if len(all) == 0 {
+		return "", lacking("no builder is there: start one with 'tilth builder'")
+	}
+	return slices.MaxFunc(all, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareVersions(a, b))
+	}), nil
+}
+
+func rank(name string) (n int) {
+	if strings.HasPrefix(name, "clang-") {
+		n += 2
+	}
+	if toolchain.Assembles(name) {
+		n++
+	}
+	return n
+}
+
+// compareVersions compares numbers by value: clang-19 is newer than clang-9.
+func compareVersions(a, b string) int {
+	return slices.CompareFunc(strings.FieldsFunc(a, isSeparator), strings.FieldsFunc(b, isSeparator), func(x, y string) int {
+		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+	})
+}
+
+func isSeparator(r rune) bool { return r == '-' || r == '.' }

@@ -5,7 +5,7 @@
 // One process at a time owns the database. It holds an advisory lock, and acquiring that lock starts an epoch. Every
 // writing transaction checks and locks the row with the current epoch, so a process that lost the database without
 // noticing cannot write (fencing). See tracker.go. The process sends heartbeats, and a waiting process takes over when
-// they stop. That only decides when to take over; the epoch makes writes safe. See heartbeat.go and await.go.
+// they stop. That only decides when to take over; the epoch makes writes safe. See members.go and await.go.
 //
 // A database may have several shards, each with its own jobs, agents and devices. A process then owns one shard, and
 // statements here about a database apply to each shard. Records are shared. See shards.go and common.go.
