@@ -96,13 +96,6 @@ func (t *Tracker) newGate() *authz.Gate {
 	})
 }
 
-func (t *Tracker) newGuard(g *authz.Gate) *connlimit.Guard {
-	return t.cfg.Security.newGuard(connlimit.Config{
-		Admit: admitBy(g), Check: t.bounds.Wire, Refused: t.metrics.RefusedCall,
-		OverBudget: func(of connlimit.Memory) { t.metrics.OverBudget(string(of)) },
-	})
-}
-
 // admitBy lets a gate decide about calls, and passes the caller and the method's message bounds to the guard.
 func admitBy(g *authz.Gate) connlimit.Admit {
 	return func(ctx context.Context, method string, header metadata.MD) (context.Context, connlimit.Admission, error) {

@@ -47,7 +47,10 @@ func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 }
 
 func (t *Tracker) newServer(g *authz.Gate, opts ...grpc.ServerOption) *grpc.Server {
-	keeper := t.newGuard(g)
+	keeper := t.cfg.Security.newGuard(connlimit.Config{
+		Admit: admitBy(g), Check: t.bounds.Wire, Refused: t.metrics.RefusedCall,
+		OverBudget: func(of connlimit.Memory) { t.metrics.OverBudget(string(of)) },
+	})
 	t.guard.Store(keeper)
 	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.Count)} // outermost, so that refused calls count too
 	own := slices.Concat(count, keeper.ServerOptions(), g.ServerOptions())

@@ -197,12 +197,8 @@ func (t *Tracker) sources() telemetry.Sources {
 		Streams: t.coordinator.Watches().Count, Store: t.cfg.Store, Artifacts: t.coordinator.Artifacts().Stats, FreeBytes: t.coordinator.FreeBytes,
 		RequestBytes: t.held((*connlimit.Guard).HeldBytes), AnswerBytes: t.held((*connlimit.Guard).AnswerBytes),
 	}
-	if file, ok := t.cfg.Store.(records.File); ok {
-		from.File = file
-	}
-	if remote, ok := t.cfg.Store.(records.Remote); ok {
-		from.Remote = remote
-	}
+	from.File, _ = t.cfg.Store.(records.File)
+	from.Remote, _ = t.cfg.Store.(records.Remote)
 	if t.cfg.Backups.Dir != "" {
 		from.BackupEvery = t.cfg.Backups.Every
 	}

@@ -92,11 +92,6 @@ func (g *learner) countedTrials() (prospects []*prospect, logs []float64) {
 	return prospects, logs
 }
 
-// field evaluates the correction at prospects for which the model predicts times.
-func (c correction) field(list []*prospect, times []float64) *GaussianField {
-	return c.process.Evaluate(c.places(list, times))
-}
-
 // places returns the coordinates of prospects in the process.
 func (c correction) places(list []*prospect, times []float64) [][]float64 {
 	places := make([][]float64, len(list))

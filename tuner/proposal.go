@@ -28,7 +28,7 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 	}
 	times := g.times(all)
 	correction := g.correction()
-	field := correction.field(all, times)
+	field := correction.process.Evaluate(correction.places(all, times))
 	times = times[:len(population)]
 	for k := range list {
 		field.Fantasize(len(population) + k)

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -263,20 +263,6 @@ func (r deviceRow) status() string {
 }
 
 func (r deviceRow) labels() string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
-		parts = append(parts, name+"="+r.Labels[name])
-	}
-	if len(parts) == 0 {
-		return humanize.Missing
-	}
-	return strings.Join(parts, ",")
-}
-
-func (r deviceRow) classNames() string {
-	var names []string
-	for _, c := range r.Classes {
-		names = append(names, c.Class)
-	}
-	return strings.Join(names, ", ")
+	text := func(name string) string { return name + "=" + r.Labels[name] }
+	return cmp.Or(humanize.Join(slices.Sorted(maps.Keys(r.Labels)), ",", text), humanize.Missing)
 }

@@ -238,7 +238,7 @@ func newDevicesList(a *app) *cobra.Command {
 		err = list(a, rows, table, func(r deviceRow) []string {
 			return []string{
 				r.Device, r.status(), r.drift(), r.Host, r.labels(), strconv.FormatUint(r.Completed, 10), strconv.FormatUint(r.Failed, 10),
-				r.Seen, r.classNames(),
+				r.Seen, humanize.Join(r.Classes, ", ", func(c classRow) string { return c.Class }),
 			}
 		})
 		if err == nil && outage != nil && !a.asJSON {

@@ -379,11 +379,8 @@ func (r *runCommand) print(result runResult) error {
 		return result.Profile.Write(r.stdout)
 	}
 	if r.outputs == "" && result.Time == nil && result.Decoded == nil {
-		var parts []string
-		for _, t := range result.Outputs {
-			parts = append(parts, t.Name+" "+t.String())
-		}
-		fmt.Fprintf(r.stdout, "ran %s: %s (--outputs FILE.npz keeps them, --print-time times)\n", result.Package, strings.Join(parts, ", "))
+		outputs := humanize.Join(result.Outputs, ", ", func(t aot.Tensor) string { return t.Name + " " + t.String() })
+		fmt.Fprintf(r.stdout, "ran %s: %s (--outputs FILE.npz keeps them, --print-time times)\n", result.Package, outputs)
 	}
 	return nil
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // MaxNameBytes bounds the name of an identity.
@@ -71,9 +72,5 @@ func ParseRole(text string) (Role, error) {
 	if r := Role(text); slices.Contains(Roles(), r) {
 		return r, nil
 	}
-	var names []string
-	for _, r := range Roles() {
-		names = append(names, string(r))
-	}
-	return "", fmt.Errorf("role %q is not one of %s", text, strings.Join(names, ", "))
+	return "", fmt.Errorf("role %q is not one of %s", text, humanize.Join(Roles(), ", ", func(r Role) string { return string(r) }))
 }

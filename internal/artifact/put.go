@@ -28,10 +28,9 @@ const pieceBytes = 32 << 10
 var errStored = errors.New("artifact is there")
 
 // brokenError is an interruption by the sender; the received bytes may be resumed.
-type brokenError struct{ cause error }
+type brokenError struct{ error }
 
-func (e *brokenError) Error() string { return e.cause.Error() }
-func (e *brokenError) Unwrap() error { return e.cause }
+func (e *brokenError) Unwrap() error { return e.error }
 
 // Put stores an artifact whose bytes src yields from an offset on. Space is taken as bytes arrive. If src fails
 // midway, the received bytes are kept as a part, which the identity's next upload may resume (see Received). Of

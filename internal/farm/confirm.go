@@ -68,12 +68,9 @@ const maxFound = 16 << 20
 
 // OpenConfirmer returns a confirmer. The caller must close it.
 func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
-	c := &Confirmer{ConfirmConfig: cfg}
+	c := &Confirmer{ConfirmConfig: cfg, seed: dataSeed()}
 	if c.backend, err = registry.Of(cfg.Target); err != nil {
 		return nil, fmt.Errorf("confirm: %w", err)
-	}
-	if c.seed, err = dataSeed(); err != nil {
-		return nil, err
 	}
 	if c.found, err = filesystem.OpenLRU(filepath.Join(cfg.CacheDir, "confirmed"), maxFound); err != nil {
 		return nil, fmt.Errorf("confirm: %w", err)
@@ -106,7 +103,11 @@ func (c *Confirmer) Confirm(ctx context.Context, s, standard *schedule.Schedule)
 	if err != nil {
 		return found, fmt.Errorf("confirm: %w", err)
 	}
-	if err := c.keep(name, found); err != nil {
+	err = filesystem.WriteFile(c.found.Path(name), func(w io.Writer) error { return json.NewEncoder(w).Encode(found) })
+	if err == nil {
+		err = c.found.Evict(name)
+	}
+	if err != nil {
 		return found, fmt.Errorf("confirm: %w", err)
 	}
 	return found, nil
@@ -128,13 +129,6 @@ func (c *Confirmer) known(name string) (known Confirmation, ok bool) {
 	}
 	text, err := os.ReadFile(c.found.Path(name))
 	return known, err == nil && json.Unmarshal(text, &known) == nil
-}
-
-func (c *Confirmer) keep(name string, found Confirmation) error {
-	if err := filesystem.WriteFile(c.found.Path(name), func(w io.Writer) error { return json.NewEncoder(w).Encode(found) }); err != nil {
-		return err
-	}
-	return c.found.Evict(name)
 }
 
 // measure builds both schedules and measures them in turns.

@@ -92,10 +92,6 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))
 	}
-	seed, err := dataSeed()
-	if err != nil {
-		return errors.Join(base.end(err), box.Close())
-	}
 	ctx, stop := context.WithCancel(ctx)
 	watch, ended := base.watch(ctx, cfg, device)
 	defer ended()
@@ -116,7 +112,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		Packages:  base.packages(ctx, cfg, device, artifacts, box),
 		Scratch:   base.scratch,
 		Sandbox:   box,
-		Seed:      seed,
+		Seed:      dataSeed(),
 		Logger:    cfg.Logger,
 	})
 	err = base.run(ctx, handler, runnerSlots)
@@ -200,12 +196,10 @@ func (b *base) bindBoard(board *boards.Board) {
 }
 
 // dataSeed returns a random seed for verification data, so that candidates cannot know the results in advance.
-func dataSeed() (uint64, error) {
+func dataSeed() uint64 {
 	var bytes [8]byte
-	if _, err := rand.Read(bytes[:]); err != nil {
-		return 0, fmt.Errorf("runner: %w", err)
-	}
-	return binary.NativeEndian.Uint64(bytes[:]), nil
+	_, _ = rand.Read(bytes[:]) // never fails
+	return binary.NativeEndian.Uint64(bytes[:])
 }
 
 // runnerCacheBytes bounds the artifacts cached by a runner. Candidates are measured once, harnesses and

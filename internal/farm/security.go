@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
@@ -87,11 +87,7 @@ func (all closers) Close() (err error) {
 // noteTokens writes a change of the tokens file to the audit log. The operating system knows its author.
 func noteTokens(log *access.AuditLog, file string, c access.TokenChange) {
 	words := func(list []access.Token) string {
-		var out []string
-		for _, t := range list {
-			out = append(out, t.ID+" of "+t.Name+", "+string(t.Role))
-		}
-		return strings.Join(out, "; ")
+		return humanize.Join(list, "; ", func(t access.Token) string { return t.ID + " of " + t.Name + ", " + string(t.Role) })
 	}
 	log.Add(access.AuditEntry{
 		Time: time.Now().UTC(), Verb: "tokens.change", From: file, Result: "OK",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/postgres"
@@ -141,9 +142,5 @@ func (k StoreKind) check(choice string) error {
 
 // StoreHelp returns a sentence that describes all kinds.
 func StoreHelp() string {
-	var all []string
-	for _, k := range StoreKinds() {
-		all = append(all, k.Name+" keeps it "+k.About)
-	}
-	return strings.Join(all, "; ")
+	return humanize.Join(StoreKinds(), "; ", func(k StoreKind) string { return k.Name + " keeps it " + k.About })
 }

@@ -186,6 +186,15 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
+// Join joins the texts of items.
+func Join[T any](items []T, separator string, text func(T) string) string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = text(item)
+	}
+	return strings.Join(texts, separator)
+}
+
 // Counts formats counts by name, such as "crash 2, timeout 1", or returns Missing without counts.
 func Counts(counts map[string]int) string {
 	if len(counts) == 0 {

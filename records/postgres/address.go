@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -129,12 +130,9 @@ func parseOne(address string) (*pgxpool.Config, error) {
 
 // nameOf returns a name of the database for messages, without password and parameters.
 func nameOf(servers []*pgxpool.Config) string {
-	var hosts []string
-	for _, s := range servers {
-		hosts = append(hosts, hostOf(s.ConnConfig))
-	}
+	hosts := humanize.Join(servers, " or ", func(s *pgxpool.Config) string { return hostOf(s.ConnConfig) })
 	c := servers[0].ConnConfig
-	return fmt.Sprintf("database %s of %s at %s", c.Database, c.User, strings.Join(hosts, " or "))
+	return fmt.Sprintf("database %s of %s at %s", c.Database, c.User, hosts)
 }
 
 func hostOf(c *pgx.ConnConfig) string { return endpoint(c.Host, c.Port) }

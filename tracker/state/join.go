@@ -121,11 +121,6 @@ func offersOf(spec *tilthv1.AgentSpec) (out []class) {
 	return out
 }
 
-// offered returns the largest number of toolchains, device classes or tuners in a spec.
-func offered(spec *tilthv1.AgentSpec) int {
-	return max(len(spec.GetTuners()), len(spec.GetToolchains()), len(spec.GetDeviceClasses()))
-}
-
 // Heartbeat renews an agent's session and the leases that it lists. lost holds leases that the agent should have
 // listed but did not; the caller must requeue them with RequeueLost. Deadlines are not stored, so a heartbeat writes
 // nothing; they start over after a restart.

@@ -92,7 +92,8 @@ func New(cfg Config) *Machine {
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
 		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, supplies: newSupplies(),
-		devices: map[string]*device{}, timed: map[*device]time.Time{}, archive: policy.NewArchive(), deadlines: newDeadlines(), retries: newRetries(),
+		devices: map[string]*device{}, timed: map[*device]time.Time{}, archive: policy.NewArchive(), deadlines: newDeadlines(),
+		retries: policy.NewHeap(func(a, b *retry) bool { return a.due.Before(b.due) }, func(r *retry) *int { return &r.place }),
 	}
 }
 

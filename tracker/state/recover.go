@@ -252,7 +252,8 @@ const (
 // shorten cuts the spec of an agent that joined before bounds existed, and reports whether it was too large. It keeps
 // the first items that fit, and drops labels, which only inform people.
 func shorten(spec *tilthv1.AgentSpec) bool {
-	if proto.Size(spec) <= MaxAgentBytes && offered(spec) <= wire.MaxOffers {
+	offers := max(len(spec.GetTuners()), len(spec.GetToolchains()), len(spec.GetDeviceClasses()))
+	if proto.Size(spec) <= MaxAgentBytes && offers <= wire.MaxOffers {
 		return false
 	}
 	left := MaxAgentBytes / 2

@@ -18,10 +18,6 @@ type retry struct {
 // retries is a heap ordered by due time.
 type retries = policy.Heap[*retry]
 
-func newRetries() retries {
-	return policy.NewHeap(func(a, b *retry) bool { return a.due.Before(b.due) }, func(r *retry) *int { return &r.place })
-}
-
 // retryLater queues failed work after a delay that doubles with each failure. Without it, the attempts would be used
 // up before a transient problem could pass.
 func (c *Change) retryLater(w work) {

@@ -185,9 +185,9 @@ type Sources struct {
 	Streams func() int
 	// Store is the records store. File is its file and Remote its database server; each may be nil. Artifacts returns
 	// the artifact store's statistics, FreeBytes the free space for records and artifacts.
-	Store     Store
-	File      File
-	Remote    Remote
+	Store     records.Store
+	File      records.File
+	Remote    records.Remote
 	Artifacts func() artifact.Stats
 	FreeBytes func() (int64, error)
 	// RequestBytes and AnswerBytes return the memory held by requests and responses.
@@ -198,27 +198,6 @@ type Sources struct {
 	IssuerKeysRead func() time.Time
 	// BackupEvery is the interval between backups; 0 means none.
 	BackupEvery time.Duration
-}
-
-// Store is the part of a store that metrics need.
-type Store interface {
-	// SizeBytes returns the store's size.
-	SizeBytes() int64
-	// Observe registers a function that is called for every transaction.
-	Observe(func(records.Transaction))
-}
-
-// Remote is the part of a database server that metrics need.
-type Remote interface {
-	// Unavailable returns why the server is unavailable, or nil.
-	Unavailable() error
-}
-
-// File is the part of a records file that metrics need.
-type File interface {
-	// FreeBytes returns the size of reusable pages, Damaged the number of damaged rows found.
-	FreeBytes() int64
-	Damaged() uint64
 }
 
 // securityMetrics report the memory of requests and responses, and the expiry of credentials.

@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"crypto/rand"
+	"errors"
 	"io"
 	"maps"
 	"mime"
@@ -122,10 +123,7 @@ func (s *Site) receive(r *http.Request, model io.Reader) (*tilthv1.ArtifactRef, 
 	}
 	defer os.Remove(file.Name())
 	size, err := io.Copy(file, model)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	switch {
+	switch err = errors.Join(err, file.Close()); {
 	case err != nil:
 		return nil, status.Errorf(codes.InvalidArgument, "receive the model: %v", err)
 	case size == 0:

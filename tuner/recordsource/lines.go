@@ -35,7 +35,11 @@ func IsLines(path string) bool {
 // ReadLines calls read with the records of an export as JSON lines, which are not validated. With a key, the
 // file must be signed by it.
 func ReadLines(path string, key *signing.PublicKey, read func(next func() (*tilthv1.Record, error)) error) error {
-	f, err := openExport(path, key)
+	open := os.Open
+	if key != nil {
+		open = func(path string) (*os.File, error) { return signing.OpenVerified(path, *key) }
+	}
+	f, err := open(path)
 	if err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
@@ -59,13 +63,6 @@ func ReadLines(path string, key *signing.PublicKey, read func(next func() (*tilt
 		}
 		return r, err
 	})
-}
-
-func openExport(path string, key *signing.PublicKey) (*os.File, error) {
-	if key != nil {
-		return signing.OpenVerified(path, *key)
-	}
-	return os.Open(path)
 }
 
 func explainLines(path string, err error) error {

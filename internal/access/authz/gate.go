@@ -19,6 +19,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -276,11 +277,7 @@ func rolesOf(c *tilthv1.Call) []access.Role {
 }
 
 func roleNames(roles []access.Role) string {
-	var names []string
-	for _, r := range roles {
-		names = append(names, string(r))
-	}
-	return cmp.Or(strings.Join(names, ", "), "nobody")
+	return cmp.Or(humanize.Join(roles, ", ", func(r access.Role) string { return string(r) }), "nobody")
 }
 
 // address returns the peer's address, or "unix" for a local socket.

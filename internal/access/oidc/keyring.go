@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Default intervals of a keyring.
@@ -296,9 +298,5 @@ func choose(keys []key, id string, a jose.SignatureAlgorithm) (chosen *key, err 
 }
 
 func algorithmNames() string {
-	var names []string
-	for _, a := range algorithms {
-		names = append(names, string(a))
-	}
-	return strings.Join(names, ", ")
+	return humanize.Join(algorithms, ", ", func(a jose.SignatureAlgorithm) string { return string(a) })
 }
