@@ -38,17 +38,13 @@ type Outline struct {
 
 // OutlineOf returns the outline of a record, with Needed unset.
 func OutlineOf(key Key, m *tilthv1.Measurement) Outline {
-	o := Outline{Key: key, candidate: beginning(m.GetCandidate().GetDigest()), refutes: Disqualifies(m)}
+	o := Outline{Key: key, refutes: Disqualifies(m)}
+	digest := m.GetCandidate().GetDigest()
+	o.candidate, _ = strconv.ParseUint(digest[:min(16, len(digest))], 16, 64) // collisions are negligible
 	if Verified(m) {
 		o.cost = Cost(m)
 	}
 	return o
-}
-
-// beginning parses the first 16 digits of a digest; collisions are negligible.
-func beginning(digest string) uint64 {
-	n, _ := strconv.ParseUint(digest[:min(16, len(digest))], 16, 64)
-	return n
 }
 
 // Outlines holds the outlines of a group's records, oldest first.

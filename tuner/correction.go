@@ -98,18 +98,14 @@ func (c correction) places(list []*prospect, times []float64) [][]float64 {
 	for k, away := range deviations(list, times) {
 		places[k] = append(slices.Clone(list[k].at), away-c.gone)
 		for _, a := range c.algorithms {
-			places[k] = append(places[k], indicator(c.space.Algorithm(list[k].candidate.Point) == a))
+			indicator := 0.0
+			if c.space.Algorithm(list[k].candidate.Point) == a {
+				indicator = 1
+			}
+			places[k] = append(places[k], indicator)
 		}
 	}
 	return places
-}
-
-// indicator returns 1 for true and 0 for false.
-func indicator(v bool) float64 {
-	if v {
-		return 1
-	}
-	return 0
 }
 
 // deviations returns the distances between times and the analytic cost.

@@ -118,6 +118,14 @@ func (c *sharded) invoke(ctx context.Context, req, reply any) error {
 	return c.do(ctx, c.method, req, reply)
 }
 
+// answer sets the reply to a message, or to an empty one if it is nil.
+func (c *sharded) answer(m proto.Message) {
+	proto.Reset(c.reply.(proto.Message))
+	if m != nil {
+		proto.Merge(c.reply.(proto.Message), m)
+	}
+}
+
 // call sends the call to its shard or shards.
 func (c *sharded) call(ctx context.Context, req any) error {
 	switch req := req.(type) {
@@ -180,9 +188,7 @@ func (c *sharded) all(ctx context.Context, request func(shard int) proto.Message
 	if err := cmp.Or(failed...); err != nil {
 		return err
 	}
-	into := c.reply.(proto.Message)
-	proto.Reset(into)
-	proto.Merge(into, together(replies))
+	c.answer(together(replies))
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tilth-dev/tilth/internal/retry"
@@ -76,7 +75,7 @@ func (c *sharded) await(ctx context.Context, sessions []string, end time.Time) e
 			}
 		}
 	}
-	proto.Reset(c.reply.(*tilthv1.LeaseWorkResponse))
+	c.answer(nil)
 	return nil
 }
 

@@ -121,7 +121,6 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 	if ended, is := ctx.Value(endedKey{}).(endedLease); is {
 		c.turns.ended(ended.subject, ended.took)
 	}
-	into := c.reply.(*tilthv1.LeaseWorkResponse)
 	for _, shard := range c.turns.order(c.n) {
 		within, cancel := context.WithTimeout(ctx, askTime)
 		r, err := c.leaseOf(within, shard, &tilthv1.LeaseWorkRequest{Session: sessions[shard]})
@@ -137,7 +136,7 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 		}
 	}
 	if req.GetWait().AsDuration() == 0 {
-		proto.Reset(into)
+		c.answer(nil)
 		return nil
 	}
 	return c.await(ctx, sessions, time.Now().Add(req.GetWait().AsDuration()))
@@ -152,9 +151,7 @@ func (c *sharded) leaseOf(ctx context.Context, shard int, req *tilthv1.LeaseWork
 // take responds with the work of a shard.
 func (c *sharded) take(shard int, r *tilthv1.LeaseWorkResponse) {
 	c.turns.served(shard, r)
-	into := c.reply.(*tilthv1.LeaseWorkResponse)
-	proto.Reset(into)
-	proto.Merge(into, r)
+	c.answer(r)
 }
 
 // together merges the responses of all shards: it adds or lists what each shard knows alone, and takes shared

@@ -42,9 +42,7 @@ func (c *sharded) join(ctx context.Context, req *tilthv1.JoinRequest) error {
 		joined.HeartbeatInterval = sooner(joined.GetHeartbeatInterval(), r.GetHeartbeatInterval())
 	}
 	joined.Session = strings.Join(sessions, sessionSeparator)
-	into := c.reply.(*tilthv1.JoinResponse)
-	proto.Reset(into)
-	proto.Merge(into, joined)
+	c.answer(joined)
 	return nil
 }
 

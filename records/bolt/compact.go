@@ -62,18 +62,14 @@ func (db *DB) writeCompact(path string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(copyRows(fresh, db), finish(fresh))
+		err = copyRows(fresh, db)
+		fresh.NoSync, fresh.NoFreelistSync = false, false
+		return errors.Join(err, fresh.Update(putVersion), fresh.Sync(), fresh.Close())
 	})
 	if errors.Is(err, records.ErrDamaged) {
 		return explain(db.path, err)
 	}
 	return err
-}
-
-// finish syncs and closes a file that was written without syncing.
-func finish(fresh *bbolt.DB) error {
-	fresh.NoSync, fresh.NoFreelistSync = false, false
-	return errors.Join(fresh.Update(putVersion), fresh.Sync(), fresh.Close())
 }
 
 // copyAttributes copies the owner and the permissions of the old file, and returns the sizes of both.

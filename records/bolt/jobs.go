@@ -292,7 +292,11 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 	q := jobQuery{query}
 	p := records.JobPage{JobQuery: query}
 	err = db.view(func(tx *txn) error {
-		c := q.bucket(tx).cursor()
+		ids := bucketJobs
+		if q.OnlyOpen() {
+			ids = bucketOpen // without the ended jobs
+		}
+		c := tx.table(ids).cursor()
 		for k := q.first(c); k != nil; k, _ = c.Prev() {
 			full, err := p.Take(string(k), func() (*tilthv1.Job, error) { return q.load(tx, string(k)) })
 			if full || err != nil {
@@ -306,14 +310,6 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 }
 
 type jobQuery struct{ records.JobQuery }
-
-// bucket returns the bucket whose keys are the ids to scan. It avoids ended jobs if the query excludes them.
-func (q *jobQuery) bucket(tx *txn) table {
-	if q.OnlyOpen() {
-		return tx.table(bucketOpen)
-	}
-	return tx.table(bucketJobs)
-}
 
 // first returns the newest id to examine.
 func (q *jobQuery) first(c *bbolt.Cursor) []byte {

@@ -20,7 +20,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 		return 0, 0, err
 	}
 	db.mu.Lock()
-	db.imports = nextImport(db.imports, db.shard)
+	db.imports = (db.imports/wire.MaxShards+1)*wire.MaxShards + int64(db.shard) // the remainder identifies the shard
 	i := &importing{db: db, number: db.imports}
 	db.mu.Unlock()
 	if err = i.mark(false); err == nil {
@@ -37,12 +37,6 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 		return 0, 0, fmt.Errorf("import into %s, to be completed when it is next opened: %w", db.name, err)
 	}
 	return i.imported, i.skipped, nil
-}
-
-// nextImport returns the number of the next import. Its remainder identifies the shard, so numbers of different shards
-// never collide.
-func nextImport(last int64, shard int) int64 {
-	return (last/wire.MaxShards+1)*wire.MaxShards + int64(shard)
 }
 
 // importing is an import in progress. The database holds its chunks, and a mark that records whether all are present.

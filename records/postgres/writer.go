@@ -215,17 +215,13 @@ func (db *DB) transact(ctx context.Context, number int64, group []commit) error 
 		return err
 	}
 	db.transaction = number
-	db.observeTransaction(records.Transaction{Took: time.Since(begin), Sync: time.Since(sync), Commits: len(group)})
-	return nil
-}
-
-func (db *DB) observeTransaction(of records.Transaction) {
 	db.mu.Lock()
 	observe := db.observe
 	db.mu.Unlock()
 	if observe != nil {
-		observe(of)
+		observe(records.Transaction{Took: time.Since(begin), Sync: time.Since(sync), Commits: len(group)})
 	}
+	return nil
 }
 
 // disconnect closes the writer's connection and thus releases the lock. It drops the cache, which may be stale

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/grpc/status"
@@ -57,16 +58,9 @@ func (k *recordLookup) find(task *tilthv1.TaskSpec) (records.Known, error) {
 	if known, is := k.seen[key]; is {
 		return known, nil
 	}
-	known, err := k.look(k.spec.GetTarget().GetFingerprint(), key[0], knownNumerics(k.spec), key[1], max(k.left, 1))
+	// Jobs of older versions have no level and are strict.
+	known, err := k.look(k.spec.GetTarget().GetFingerprint(), key[0], cmp.Or(k.spec.GetNumerics(), wire.NumericsStrict), key[1], max(k.left, 1))
 	k.left -= known.Trials
 	k.seen[key] = known
 	return known, err
-}
-
-// knownNumerics returns the numerics level of a job; jobs of older versions are strict.
-func knownNumerics(spec *tilthv1.JobSpec) string {
-	if spec.GetNumerics() == "" {
-		return wire.NumericsStrict
-	}
-	return spec.GetNumerics()
 }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -95,9 +94,6 @@ func (j *job) inOrder() []*batch {
 
 func (j *job) paused() bool { return j.meta.GetState() == tilthv1.JobState_JOB_STATE_PAUSED }
 
-// priority returns the job's weight among its owner's jobs.
-func priority(spec *tilthv1.JobSpec) uint32 { return cmp.Or(spec.GetPriority(), wire.DefaultPriority) }
-
 func (j *job) row() *storev1.JobRow {
 	return &storev1.JobRow{
 		Job: j.meta, Lease: j.lease.proto(), Attempt: j.attempt, Faults: j.faults,
@@ -151,9 +147,6 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	c.lapsed++
 	c.keepClosed(j.id, j.proposals)
 }
-
-// jobID formats a job id. A restored backup reuses numbers; the store's generation keeps the ids distinct.
-func jobID(n uint64, generation string) string { return fmt.Sprintf("job-%08d-%s", n, generation) }
 
 // IsJobID reports whether text could be a job id of any generation. Ids from before generations existed have no
 // suffix.

@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
@@ -98,7 +99,7 @@ func (m *Machine) flow(w work) policy.Flow {
 	j := w.parent()
 	return policy.Flow{
 		Owner: j.spec.GetOwner(), OwnerWeight: m.cfg.Shares.Of(j.spec.GetOwner()).Weight,
-		Job: j.id, JobWeight: float64(priority(j.spec)),
+		Job: j.id, JobWeight: float64(cmp.Or(j.spec.GetPriority(), wire.DefaultPriority)),
 	}
 }
 

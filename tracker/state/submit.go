@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -75,7 +76,8 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 		return nil, "", err
 	}
 	c.nextJob++
-	j.id = jobID(c.nextJob, c.generation)
+	// A restored backup reuses numbers; the store's generation keeps the ids distinct.
+	j.id = fmt.Sprintf("job-%08d-%s", c.nextJob, c.generation)
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
 	c.write.PutNew(j.id, j.requestKey, s.encoded)
 	c.addJob(j)

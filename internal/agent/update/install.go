@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // trialVariable is set for a program on trial, which must join the farm, leave it, and exit with status 0.
@@ -134,7 +136,7 @@ func (u *Updater) Replace() error {
 	if err := u.replace(); err != nil {
 		return laterError{err}
 	}
-	if err := syncFolder(filepath.Dir(u.cfg.Program)); err != nil {
+	if err := filesystem.SyncFolder(filepath.Dir(u.cfg.Program)); err != nil {
 		u.cfg.Logger.Warn("replacement not synced; a power failure may restore the previous program", "error", err)
 	}
 	return nil
@@ -185,14 +187,6 @@ func (u *Updater) keep() (err error) {
 func (u *Updater) Exec(args []string) error {
 	err := syscall.Exec(u.cfg.Program, append([]string{u.cfg.Program}, args...), os.Environ())
 	return fmt.Errorf("executing %s: %w", u.cfg.Program, err)
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // lock prevents other runners of the same program from replacing it. It returns false if one of them holds the lock.
