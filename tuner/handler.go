@@ -153,7 +153,10 @@ func (r *round) run(ctx context.Context, events <-chan update, watching <-chan e
 				return err
 			}
 			if reason, over := r.job.over(); over {
-				return r.end(ctx, reason)
+				if err := r.job.failure(); err != nil {
+					return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, err.Error())
+				}
+				return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_DONE, reason)
 			}
 		}
 		select {
@@ -173,13 +176,6 @@ func (r *round) run(ctx context.Context, events <-chan update, watching <-chan e
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func (r *round) end(ctx context.Context, reason string) error {
-	if err := r.job.failure(); err != nil {
-		return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, err.Error())
-	}
-	return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_DONE, reason)
 }
 
 // propose submits batches until enough are in flight or nothing is left to propose.
@@ -280,7 +276,10 @@ func (r *round) search(ctx context.Context) (*batch, error) {
 		if err != nil {
 			return nil, &brokenSearch{fmt.Errorf("tuner: task %d: %w", t.index, err)}
 		}
-		r.warn()
+		if err := r.job.knowledge.Err(); err != nil && !r.warned { // its file is broken, for example
+			r.warned = true
+			r.Logger.Warn("the cost model cannot be used, ranking by the analytic cost", "job", r.job.id, "error", err)
+		}
 		if len(candidates) > 0 {
 			b := &batch{task: t, candidates: candidates, seconds: time.Since(began).Seconds()}
 			r.Observer.Searched(len(candidates), b.seconds)
@@ -290,20 +289,10 @@ func (r *round) search(ctx context.Context) (*batch, error) {
 	}
 }
 
-// warn logs once that the cost model cannot be used, for example because its file is broken.
-func (r *round) warn() {
-	if err := r.job.knowledge.Err(); err != nil && !r.warned {
-		r.warned = true
-		r.Logger.Warn("the cost model cannot be used, ranking by the analytic cost", "job", r.job.id, "error", err)
-	}
-}
-
 // brokenSearch reports a bug in a search, which other tuners would encounter, too.
-type brokenSearch struct{ cause error }
+type brokenSearch struct{ error }
 
-func (e *brokenSearch) Error() string { return e.cause.Error() }
-
-func (e *brokenSearch) Unwrap() error { return e.cause }
+func (e *brokenSearch) Unwrap() error { return e.error }
 
 // predicted returns the latencies that the search predicts, one per candidate, or nil if it predicts none.
 // Candidates measured before have no prediction.

@@ -65,7 +65,7 @@ func (s *Store) newUpload(ctx context.Context, owner, digest string) (*upload, e
 		return nil, fmt.Errorf("%w: %d uploads of this identity are in progress, which is the limit", ErrBusy, a.uploads)
 	}
 	s.number++
-	path := fmt.Sprintf("%s.%s.%d%s", s.path(digest), owner, s.number, uploadSuffix)
+	path := fmt.Sprintf("%s.%s.%d%s", filepath.Join(s.Dir, digest[:2], digest), owner, s.number, uploadSuffix)
 	u := &upload{file: file{digest: digest, owner: owner, path: path}, call: ctx, done: make(chan struct{})}
 	s.addUpload(u)
 	return u, nil

@@ -191,14 +191,6 @@ func (m *Machine) recoverDevices(rows Rows) error {
 	})
 }
 
-// after returns the time duration from now, or nil if duration is 0.
-func (c *Change) after(duration time.Duration) *timestamppb.Timestamp {
-	if duration == 0 {
-		return nil
-	}
-	return timestamppb.New(c.cfg.Now().Add(duration))
-}
-
 // Device returns a device as clients see it. changed is closed when its state changes.
 func (m *Machine) Device(name string) (out *tilthv1.Device, changed <-chan struct{}, err error) {
 	d, err := m.deviceOf(name)
@@ -212,7 +204,10 @@ func (m *Machine) Device(name string) (out *tilthv1.Device, changed <-chan struc
 func (c *Change) Cordon(name, by, reason string, duration time.Duration) (*tilthv1.Device, error) {
 	return c.decide(name, func(d *device) {
 		c.changeDevice(d, by, reason, func() {
-			d.cordon = &tilthv1.Cordon{By: by, Reason: reason, Since: c.now(), Until: c.after(duration)}
+			d.cordon = &tilthv1.Cordon{By: by, Reason: reason, Since: c.now()}
+			if duration != 0 {
+				d.cordon.Until = timestamppb.New(c.cfg.Now().Add(duration))
+			}
 		})
 	})
 }

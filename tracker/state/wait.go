@@ -120,14 +120,6 @@ func (m *Machine) AddWaits(detail bool, jobs ...*tilthv1.Job) {
 	}
 }
 
-// sinceQueued returns when work was queued, on the wall clock.
-func (m *Machine) sinceQueued(h *hold) *timestamppb.Timestamp {
-	if h.queued.IsZero() {
-		return nil
-	}
-	return timestamppb.New(m.cfg.Now().Add(-m.cfg.Clock().Sub(h.queued).Round(time.Millisecond)))
-}
-
 // CheckFarm reports why a job of the specification could not run for lack of agents, or nil.
 func (m *Machine) CheckFarm(spec *tilthv1.JobSpec) *tilthv1.Wait {
 	known, j := newSupplies(), &job{spec: spec, meta: &tilthv1.Job{}}
@@ -192,7 +184,10 @@ func (m *Machine) waitsForOthers(known *supplies, j *job, detail bool) *tilthv1.
 	if reason == 0 {
 		return nil
 	}
-	wait := &tilthv1.Wait{Reason: reason, Since: m.sinceQueued(w.held())}
+	wait := &tilthv1.Wait{Reason: reason}
+	if queued := w.held().queued; !queued.IsZero() { // on the wall clock
+		wait.Since = timestamppb.New(m.cfg.Now().Add(-m.cfg.Clock().Sub(queued).Round(time.Millisecond)))
+	}
 	if reason == tilthv1.WaitReason_WAIT_REASON_TURN {
 		order := m.order(known, w.class())
 		wait.Position, wait.QueueLength = order[w], uint32(len(order))

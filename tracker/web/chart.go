@@ -83,9 +83,6 @@ func roundStep(least float64) float64 {
 	return 10 * decade
 }
 
-// wholeStep is roundStep for numbers of trials.
-func wholeStep(least float64) float64 { return max(1, roundStep(least)) }
-
 // clockStep is roundStep for seconds on a clock.
 func clockStep(least float64) float64 {
 	const minute, hour = 60, 3600
@@ -141,7 +138,7 @@ type axis struct {
 var (
 	latencyAxis = axis{axisSeconds, roundStep}
 	clockAxis   = axis{spanText, clockStep}
-	trialAxis   = axis{func(v float64) string { return fmt.Sprintf("%.0f", v) }, wholeStep}
+	trialAxis   = axis{func(v float64) string { return fmt.Sprintf("%.0f", v) }, func(least float64) float64 { return max(1, roundStep(least)) }}
 )
 
 // axisSeconds formats a round latency.

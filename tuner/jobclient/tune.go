@@ -49,19 +49,14 @@ const partingTime = 10 * time.Second
 // Tune tunes models on a farm and returns when the job has ended. If ctx ends, Tune cancels the job and
 // returns the measurements so far with the cause. A failed job is an error, too.
 func Tune(ctx context.Context, c *client.Client, sources []Source, o TuneOptions) (*Result, error) {
-	j, err := Submit(ctx, c, Models(sources, o.Numerics, o.WeightBits), o.Options, o.DeviceChoice, o.patience())
+	if o.Patience.Report == nil {
+		o.Patience.Report = func(string) {}
+	}
+	j, err := Submit(ctx, c, Models(sources, o.Numerics, o.WeightBits), o.Options, o.DeviceChoice, &o.Patience)
 	if err != nil {
 		return nil, err
 	}
 	return Await(ctx, c, j, o.Progress)
-}
-
-func (o *TuneOptions) patience() *client.Patience {
-	p := o.Patience
-	if p.Report == nil {
-		p.Report = func(string) {}
-	}
-	return &p
 }
 
 // Await follows a submitted job like Tune.
