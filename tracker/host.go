@@ -303,18 +303,17 @@ func (h *Host) Serve(ctx context.Context, rpcListener, webListener net.Listener)
 			one.coordinator.Close() // ends long polls and streams
 		}
 	}
-	return serving.run(ctx, rpcListener, webListener, ending, map[string]func(context.Context) error{"serve health": h.serveHealth})
-}
-
-// serveHealth updates the gRPC health service until ctx ends.
-func (h *Host) serveHealth(ctx context.Context) error {
-	rpc.ServeHealth(ctx, h.health, h.ready, func() *coordinator.Coordinator {
-		if all := h.all(); len(all) > 0 { // agents have a session with every shard
-			return all[0].coordinator
-		}
-		return nil
-	}, h.cfg.Logger)
-	return nil
+	return serving.run(ctx, rpcListener, webListener, ending, map[string]func(context.Context) error{
+		"serve health": func(ctx context.Context) error {
+			rpc.ServeHealth(ctx, h.health, h.ready, func() *coordinator.Coordinator {
+				if all := h.all(); len(all) > 0 { // agents have a session with every shard
+					return all[0].coordinator
+				}
+				return nil
+			}, h.cfg.Logger)
+			return nil
+		},
+	})
 }
 
 // tilthPrefix begins the methods of the tracker's own services.

@@ -20,10 +20,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-func newBoard(a *app) *cobra.Command {
-	return branch("board", "Prepare boards without an operating system", newBoardMonitor(a))
-}
-
 const boardMonitorLong = `Build the monitor of a board without an operating system: the firmware that lets a
 runner measure there. It is an ELF file for flashing tools; 'objcopy -O binary' converts
 it to raw bytes.

@@ -24,10 +24,6 @@ import (
 	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
-func newKernels(a *app) *cobra.Command {
-	return branch("kernels", "Check kernels that you wrote, and print what tasks compute", newKernelsCheck(a), newKernelsTasks(a))
-}
-
 const kernelsCheckLong = `Check the folder of a hand-written kernel: its description and, with --model, which tasks
 it computes, how many knob settings are legal for each, and whether its default compiles
 and computes the correct result. The kernel runs in a sandbox, in turns with the default

@@ -14,10 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
-func newPackage(a *app) *cobra.Command {
-	return branch("package", "Look at packages", newPackageShow(a))
-}
-
 // packageView describes a package in JSON.
 type packageView struct {
 	Package   string `json:"package"`

@@ -172,14 +172,11 @@ func (f *recordsFlags) complete(given string, found map[string]bool) error {
 func someDigests(digests map[string]bool) string {
 	const limit = 5
 	all := slices.Sorted(maps.Keys(digests))
-	var shown []string
-	for _, d := range all[:min(len(all), limit)] {
-		shown = append(shown, humanize.Digest(d))
-	}
+	text := humanize.Join(all[:min(len(all), limit)], ", ", humanize.Digest)
 	if len(all) > limit {
-		shown = append(shown, "...")
+		text += ", ..."
 	}
-	return strings.Join(shown, ", ")
+	return text
 }
 
 // wanted describes the filters.

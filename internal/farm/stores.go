@@ -118,11 +118,14 @@ func orNil[S any](s S, err error) (S, error) {
 
 // StoreKindOf returns the kind selected by a name or address; "" selects the default. Errors do not quote addresses,
 // since they may contain passwords.
-func StoreKindOf(choice string) (StoreKind, error) {
+func StoreKindOf(choice string) (_ StoreKind, err error) {
 	var names []string
 	for _, k := range StoreKinds() {
 		if choice == "" || storeScheme(choice) == storeScheme(k.Name) && (k.Check != nil || choice == k.Name) {
-			return k, k.check(choice)
+			if k.Check != nil {
+				err = k.Check(choice)
+			}
+			return k, err
 		}
 		names = append(names, k.Name)
 	}
@@ -131,13 +134,6 @@ func StoreKindOf(choice string) (StoreKind, error) {
 		named = ""
 	}
 	return StoreKind{}, fmt.Errorf("store %sis not known; use %s", named, strings.Join(names, " or "))
-}
-
-func (k StoreKind) check(choice string) error {
-	if k.Check == nil {
-		return nil
-	}
-	return k.Check(choice)
 }
 
 // StoreHelp returns a sentence that describes all kinds.

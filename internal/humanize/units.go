@@ -1,10 +1,12 @@
 package humanize
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,15 +199,8 @@ func Join[T any](items []T, separator string, text func(T) string) string {
 
 // Counts formats counts by name, such as "crash 2, timeout 1", or returns Missing without counts.
 func Counts(counts map[string]int) string {
-	if len(counts) == 0 {
-		return Missing
-	}
-	var parts []string
-	for name, n := range counts {
-		parts = append(parts, name+" "+strconv.Itoa(n))
-	}
-	sort.Strings(parts)
-	return strings.Join(parts, ", ")
+	text := func(name string) string { return name + " " + strconv.Itoa(counts[name]) }
+	return cmp.Or(Join(slices.Sorted(maps.Keys(counts)), ", ", text), Missing)
 }
 
 // ErrDuration is the error for a text that is not a duration. It lists the accepted forms.

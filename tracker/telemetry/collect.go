@@ -101,7 +101,9 @@ func newStateCollector(from Sources) prometheus.Collector {
 			}
 		}),
 		by("open_jobs", "Jobs that have not ended, by state.", "state", wire.JobState, func(f figures) map[tilthv1.JobState]int { return f.Jobs }),
-		by("batches", "Batches in progress, by stage.", "stage", stageName, func(f figures) map[storev1.Stage]int { return f.Batches }),
+		by("batches", "Batches in progress, by stage.", "stage",
+			func(s storev1.Stage) string { return strings.ToLower(strings.TrimPrefix(s.String(), "STAGE_")) },
+			func(f figures) map[storev1.Stage]int { return f.Batches }),
 		by("waiting_jobs", "Jobs without progress, by reason.", "reason", wire.WaitReason,
 			func(f figures) map[tilthv1.WaitReason]int { return f.Reasons }),
 		gauges("agents", "Known agents, by kind and state.", []string{"kind", "state"}, func(f figures, emit emitFunc) {
@@ -146,10 +148,6 @@ func greatest[K comparable, V any](of map[K]V, size func(V) int) []K {
 		keys = keys[:maxSeries]
 	}
 	return keys
-}
-
-func stageName(s storev1.Stage) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "STAGE_"))
 }
 
 // shownJobs bounds the jobs with individual metrics. The oldest open jobs come first.

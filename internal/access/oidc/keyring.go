@@ -58,10 +58,6 @@ type keyring struct {
 	attempt chan struct{} // closed at the end of the attempt in progress or requested; nil = none
 }
 
-func newKeyring(from *source, t times, log *slog.Logger) *keyring {
-	return &keyring{source: from, times: t, log: log, requested: make(chan struct{}, 1), attempt: make(chan struct{})}
-}
-
 // run fetches the keys at once, and then periodically, until ctx ends.
 func (r *keyring) run(ctx context.Context) {
 	for {

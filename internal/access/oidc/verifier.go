@@ -65,7 +65,8 @@ func Open(cfg Config, o Options) (*Verifier, error) {
 	often := times{refresh: cmp.Or(o.Refresh, refreshEvery), retry: cmp.Or(o.Retry, retryEvery), ask: cmp.Or(o.Ask, requestEvery)}
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &Verifier{
-		cfg: cfg, keys: newKeyring(from, often, log), cancel: cancel, done: make(chan struct{}),
+		cfg: cfg, cancel: cancel, done: make(chan struct{}),
+		keys:       &keyring{source: from, times: often, log: log, requested: make(chan struct{}, 1), attempt: make(chan struct{})},
 		remembered: map[[sha256.Size]byte]*Token{},
 	}
 	go func() {

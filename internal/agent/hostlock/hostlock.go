@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Initial and maximum interval at which a held lock is tried again. flock(2) can block, but not with a context.
@@ -407,14 +409,12 @@ func (w *waits) look(l *Lock) error {
 
 // Join lists the first few holders for messages.
 func Join(holders []Holder) string {
-	var names []string
-	for _, h := range holders[:min(len(holders), 3)] {
-		names = append(names, h.String())
+	const shown = 3
+	text := humanize.Join(holders[:min(len(holders), shown)], ", ", Holder.String)
+	if more := len(holders) - shown; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
 	}
-	if more := len(holders) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
+	return text
 }
 
 // gaveUp returns the error of a wait that ctx ended.
