@@ -115,8 +115,8 @@ func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
 func (t *Tracker) Serve(ctx context.Context, rpcListener, webListener net.Listener) error {
 	g := t.newGate()
 	pages := t.pages(g)
-	serving := &serving{security: t.cfg.Security, calls: t.newServer(g), site: t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log),
-		pages: pages, refused: refusals(t.log, t.metrics.RefusedPeer)}
+	serving := &serving{security: t.cfg.Security, calls: t.newServer(g), pages: pages, refused: refusals(t.log, t.metrics.RefusedPeer)}
+	serving.site = t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log)
 	return serving.run(ctx, rpcListener, webListener, t.Close, map[string]func(context.Context) error{
 		"tracker": t.Run,
 		"serve health": func(ctx context.Context) error {

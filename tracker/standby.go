@@ -89,7 +89,8 @@ func (s Security) refusingServer(why func() error) *grpc.Server {
 	}
 	l := s.limits().WithDefaults()
 	return grpc.NewServer(
-		grpc.Creds(connlimit.Credentials(config)), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
+		grpc.Creds(connlimit.Credentials(config)),
+		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
 		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(readBufferBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, Time: l.Ping, Timeout: l.Ping / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: connlimit.MinPing, PermitWithoutStream: true}),

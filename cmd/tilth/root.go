@@ -90,7 +90,8 @@ func newRoot(a *app) *cobra.Command {
 		newCompare(a), newGuard(a), newCheck(a), branch("package", "Look at packages", newPackageShow(a)), newRecords(a),
 		branch("kernels", "Check kernels that you wrote, and print what tasks compute", newKernelsCheck(a), newKernelsTasks(a)),
 		newTargets(a), newDoctor(a))
-	add(root, groupFarm, newJobs(a), newDevices(a), branch("board", "Prepare boards without an operating system", newBoardMonitor(a)))
+	add(root, groupFarm, newJobs(a), newDevices(a),
+		branch("board", "Prepare boards without an operating system", newBoardMonitor(a)))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newRunServer(a), newModelServer(a), newSign(a), newVerify(a), newVersion(a))
 	root.SetUsageFunc(usage)

@@ -72,5 +72,6 @@ func ParseRole(text string) (Role, error) {
 	if r := Role(text); slices.Contains(Roles(), r) {
 		return r, nil
 	}
-	return "", fmt.Errorf("role %q is not one of %s", text, humanize.Join(Roles(), ", ", func(r Role) string { return string(r) }))
+	names := humanize.Join(Roles(), ", ", func(r Role) string { return string(r) })
+	return "", fmt.Errorf("role %q is not one of %s", text, names)
 }

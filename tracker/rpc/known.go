@@ -59,7 +59,8 @@ func (k *recordLookup) find(task *tilthv1.TaskSpec) (records.Known, error) {
 		return known, nil
 	}
 	// Jobs of older versions have no level and are strict.
-	known, err := k.look(k.spec.GetTarget().GetFingerprint(), key[0], cmp.Or(k.spec.GetNumerics(), wire.NumericsStrict), key[1], max(k.left, 1))
+	numerics := cmp.Or(k.spec.GetNumerics(), wire.NumericsStrict)
+	known, err := k.look(k.spec.GetTarget().GetFingerprint(), key[0], numerics, key[1], max(k.left, 1))
 	k.left -= known.Trials
 	k.seen[key] = known
 	return known, err

@@ -138,7 +138,10 @@ type axis struct {
 var (
 	latencyAxis = axis{axisSeconds, roundStep}
 	clockAxis   = axis{spanText, clockStep}
-	trialAxis   = axis{func(v float64) string { return fmt.Sprintf("%.0f", v) }, func(least float64) float64 { return max(1, roundStep(least)) }}
+	trialAxis   = axis{
+		func(v float64) string { return fmt.Sprintf("%.0f", v) },
+		func(least float64) float64 { return max(1, roundStep(least)) },
+	}
 )
 
 // axisSeconds formats a round latency.

@@ -154,8 +154,8 @@ type task struct {
 func take(t *progress.Tally) *snapshot {
 	s := &snapshot{
 		trials: t.Trials(), known: t.KnownTrials(), best: t.BestSeconds(), untuned: t.UntunedSeconds(), limit: t.LimitSeconds(),
-		errors: humanize.Counts(t.Errors()), deadLetters: t.DeadLetters, paused: t.State == tilthv1.JobState_JOB_STATE_PAUSED, waits: t.Status.GetWait().GetMessage(), status: t.Status, statusAt: t.StatusAt.Sub(t.Started),
-		started: t.Started, shares: t.Spent().Shares,
+		errors: humanize.Counts(t.Errors()), deadLetters: t.DeadLetters, paused: t.State == tilthv1.JobState_JOB_STATE_PAUSED,
+		waits: t.Status.GetWait().GetMessage(), status: t.Status, statusAt: t.StatusAt.Sub(t.Started), started: t.Started, shares: t.Spent().Shares,
 	}
 	for i := range t.Tasks {
 		s.tasks = append(s.tasks, newTask(&t.Tasks[i]))

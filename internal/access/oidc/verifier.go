@@ -66,7 +66,9 @@ func Open(cfg Config, o Options) (*Verifier, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &Verifier{
 		cfg: cfg, cancel: cancel, done: make(chan struct{}),
-		keys:       &keyring{source: from, times: often, log: log, requested: make(chan struct{}, 1), attempt: make(chan struct{})},
+		keys: &keyring{
+			source: from, times: often, log: log, requested: make(chan struct{}, 1), attempt: make(chan struct{}),
+		},
 		remembered: map[[sha256.Size]byte]*Token{},
 	}
 	go func() {
