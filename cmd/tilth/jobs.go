@@ -222,18 +222,6 @@ func (a *app) onJob(c *cobra.Command, work func(ctx context.Context, tracker *cl
 	})
 }
 
-// findJobs resolves ids or prefixes of ids.
-func findJobs(ctx context.Context, tracker *client.Client, texts []string) (ids []string, err error) {
-	for _, text := range texts {
-		id, err := tracker.FindJob(ctx, text)
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
 // find returns the job's id and the remaining arguments.
 func (f *jobFlag) find(ctx context.Context, tracker *client.Client, args []string) (id string, rest []string, err error) {
 	if f.last {

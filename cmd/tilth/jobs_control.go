@@ -104,22 +104,24 @@ already deleted is skipped. The command stops at the first job that it cannot de
 	}
 	a.jsonFlag(c)
 	return a.onTracker(c, func(ctx context.Context, tracker *client.Client, args []string) error {
-		var deleted []string
-		ids, err := findJobs(ctx, tracker, args) // resolve all ids before deleting the first job
-		if err != nil {
-			return err
+		var ids []string
+		for _, text := range args { // resolve all ids before deleting the first job
+			id, err := tracker.FindJob(ctx, text)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, id)
 		}
 		for _, id := range ids {
 			if err := tracker.Delete(ctx, id); err != nil {
 				return err
 			}
-			deleted = append(deleted, id)
 			if !a.asJSON {
 				fmt.Fprintf(a.stdout, "job %s: deleted\n", id)
 			}
 		}
 		if a.asJSON {
-			return writeJSON(a.stdout, deleteView{Jobs: deleted})
+			return writeJSON(a.stdout, deleteView{Jobs: ids})
 		}
 		return nil
 	})
