@@ -10,10 +10,10 @@ import (
 
 const (
 	// minRatio is the ratio between consecutive kernel sizes if the distribution of extents is unknown; it grows if
-	// there would be too many kernels, until there is one at noRatio. Loops end at the extents of an execution, so that
-	// kernels for far larger ones lose little: of bert-small, with kernels for 1, 8, 64 and 512 tokens, up to 1.1 times
-	// the time of kernels for just the given number, of ResNet-18 with kernels for 1 and 32 images no more than with
-	// kernels for each power of 2.
+	// there would be too many kernels, until there is one at noRatio. Loops end at the extents of an execution, so
+	// that kernels for far larger ones lose little: bert-small, with kernels for 1, 8, 64 and 512 tokens, takes at
+	// most 1.1 times as long as with kernels for just the given number, and ResNet-18, with kernels for 1 and 32
+	// images, no longer than with kernels for each power of 2.
 	minRatio, noRatio = 8, 1 << 25
 	// minShare is the weight of kernels without known executions, since some may still occur.
 	minShare = 1e-3

@@ -48,8 +48,8 @@ func (l *lowerer) counted(e expr.Expr) expr.Expr {
 	return e
 }
 
-// indexing returns the stages whose elements are parts of indices. Tiles read them beyond limits, and what is there must
-// be within the indexed tensors, as all that such stages compute is.
+// indexing returns the stages whose elements are parts of indices. Tiles read them beyond limits, and what is there
+// must be within the indexed tensors, as all that such stages compute is.
 func indexing(s *schedule.Schedule) map[*schedule.Stage]bool {
 	found := map[*schedule.Stage]bool{}
 	var add func(e expr.Expr)

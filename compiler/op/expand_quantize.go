@@ -42,10 +42,10 @@ func (e *expansion) quantizeLinear() []*Item {
 		}
 	}
 	scale, zero = e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)
-	switch d := onnx.NarrowType(to); {
-	case d == array.Invalid:
+	switch d := onnx.NarrowType(to); d {
+	case array.Invalid:
 		return only(e.quantize(int32(to), x, scale, zero))
-	case d == array.Float32:
+	case array.Float32:
 		return only(e.quantizeFloat8(to, x, scale, zero))
 	default:
 		low, high := fourBits(d)

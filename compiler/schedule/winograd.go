@@ -196,7 +196,7 @@ func (t *tiling) number() {
 // without being used.
 func (t *tiling) limit() expr.Expr {
 	axes, outputs, extents := t.axes()
-	limit, isLimited := expr.Expr(expr.I(1)), false
+	limit, isLimited := expr.I(1), false
 	for k, v := range axes {
 		count := t.counts[k]
 		if v.Limit != nil && !isLimited {
@@ -311,7 +311,7 @@ func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
 // output returns an element of the convolution, read from its tile.
 func (t *tiling) output(result *expr.Tensor) expr.Expr {
 	axes, outputs, _ := t.axes()
-	tile := expr.Expr(expr.I(0))
+	tile := expr.I(0)
 	for k, v := range axes {
 		tile = expr.AddE(expr.MulE(tile, t.counts[k]), expr.Simplify(expr.Bin(expr.FloorDiv, v, expr.I(outputs[k]))))
 	}

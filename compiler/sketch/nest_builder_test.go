@@ -18,7 +18,7 @@ func TestBuilderStopsAtTheFirstError(t *testing.T) {
 		b.Do(errors.New("second"))
 		return nil
 	}
-	if err := apply(); err != first {
+	if err := apply(); !errors.Is(err, first) {
 		t.Errorf("got %v, want the first error", err)
 	}
 }
