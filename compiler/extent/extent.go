@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Extent is a constant or an expression of symbols. The zero value is the constant 0. Extents are comparable: they are
@@ -21,7 +22,9 @@ type Symbol struct {
 	// Source is the value that a symbol has in an execution if it depends on data; it is nil for others, which are
 	// chosen before an execution. Its type is up to the creator of the symbol.
 	Source any
-	count  Extent
+	// Iterations is set for the number of an iteration of a loop, from 0 on, whose symbol is less than it.
+	Iterations *Extent
+	count      Extent
 }
 
 // Units returns the bounds of the symbol divided by its step.
@@ -218,7 +221,83 @@ func (e Extent) AtMost(f Extent) bool {
 	if a := f.single(); a != nil && (a.op == Max && (e.AtMost(a.a) || e.AtMost(a.b)) || a.op == Min && e.AtMost(a.a) && e.AtMost(a.b)) {
 		return true
 	}
-	return f.Minus(e).within().lo >= 0
+	return f.Minus(e).least() >= 0
+}
+
+// least returns a lower bound. The numbers of iterations are the first or the last ones, whichever makes the sum
+// smaller.
+func (e Extent) least() int64 {
+	for range maxLoops {
+		s, last := e.iteration()
+		if s == nil {
+			break
+		}
+		values := map[*Symbol]Extent{}
+		e.Each(func(of *Symbol) { values[of] = of.count.Times(Of(of.Step)) })
+		values[s] = Of(0)
+		if last {
+			values[s] = s.Iterations.Minus(Of(1))
+		}
+		e = e.With(values)
+	}
+	return e.within().lo
+}
+
+// maxLoops limits the loops whose iterations least considers.
+const maxLoops = 8
+
+// iteration returns the number of an iteration in which a sum is monotonic, and whether it is decreasing; nil if there
+// is none.
+func (e Extent) iteration() (s *Symbol, last bool) {
+	if e.of == nil {
+		return nil, false
+	}
+	for _, t := range e.of.terms {
+		for k, a := range t.of {
+			if a.symbol == nil || a.symbol.Iterations == nil {
+				continue
+			}
+			if sign, ok := e.sign(a); ok && t.others(k) {
+				return a.symbol, sign < 0
+			}
+		}
+	}
+	return nil, false
+}
+
+// sign returns the sign of the terms that contain an atom as one of their factors; ok is false if they differ, if
+// other factors may be negative, or if the atom occurs elsewhere.
+func (e Extent) sign(of *atom) (sign int64, ok bool) {
+	for _, t := range e.of.terms {
+		for k, a := range t.of {
+			switch {
+			case a == of:
+				if !t.others(k) || sign != 0 && (sign < 0) != (t.by < 0) {
+					return 0, false
+				}
+				sign = t.by
+			case a.symbol == nil:
+				inside := false
+				see := func(s *Symbol) { inside = inside || s == of.symbol }
+				a.a.Each(see)
+				a.b.Each(see)
+				if inside {
+					return 0, false
+				}
+			}
+		}
+	}
+	return sign, true
+}
+
+// others reports whether the factors beside number k are not negative.
+func (t term) others(k int) bool {
+	for i, a := range t.of {
+		if i != k && a.within.lo < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // single returns the atom that the extent consists of; nil for others.
@@ -237,7 +316,7 @@ func (e Extent) Less(f Extent) bool {
 	if e.of == nil && f.of == nil || e.within().lo > f.within().hi {
 		return false
 	}
-	return f.Minus(e).within().lo > 0
+	return f.Minus(e).least() > 0
 }
 
 // Differs reports whether e != f holds in all executions, as far as bounds and common terms show.
@@ -329,14 +408,14 @@ func (e Extent) With(extents map[*Symbol]Extent) Extent {
 }
 
 // Linear returns an extent as plus and a multiple of each symbol's units; ok is false for others, and if a symbol
-// depends on data.
+// depends on data other than the numbers of iterations.
 func (e Extent) Linear() (plus int64, times map[*Symbol]int64, ok bool) {
 	if e.of == nil {
 		return e.n, nil, true
 	}
 	times = map[*Symbol]int64{}
 	for _, t := range e.of.terms {
-		if len(t.of) != 1 || t.of[0].symbol == nil || t.of[0].symbol.Source != nil {
+		if len(t.of) != 1 || t.of[0].symbol == nil || t.of[0].symbol.Source != nil && t.of[0].symbol.Iterations == nil {
 			return 0, nil, false
 		}
 		times[t.of[0].symbol] = t.by
@@ -368,6 +447,12 @@ func (e Extent) Each(f func(*Symbol)) {
 			}
 		}
 	}
+}
+
+// DependsOn reports whether an extent depends on one of the symbols.
+func (e Extent) DependsOn(symbols []*Symbol) (does bool) {
+	e.Each(func(s *Symbol) { does = does || slices.Contains(symbols, s) })
+	return does
 }
 
 // Symbol returns the symbol that an extent is; nil for others.

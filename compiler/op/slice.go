@@ -67,7 +67,7 @@ func sliceRange(n *Node) (start []extent.Extent, step []int64, count []extent.Ex
 			return start, step, count
 		}
 		for _, place := range []extent.Extent{starts[k], ends[k]} {
-			if place.Min() < 0 && place.Max() >= 0 {
+			if place.Min() < 0 && place.Max() >= 0 && !extent.Of(0).AtMost(place) {
 				n.fail("whether %v counts from the end of axis %d depends on an open extent: fix it by --shape", place, axis)
 			}
 		}
