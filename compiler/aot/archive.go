@@ -53,8 +53,8 @@ func (w *archiveWriter) addBytes(name string, data []byte) error {
 	})
 }
 
-// extent is the location of a member in the archive.
-type extent struct{ offset, size int64 }
+// location is where a member lies in the archive.
+type location struct{ offset, size int64 }
 
 // open opens a package.
 func open(path string) (*os.File, error) {
@@ -66,7 +66,7 @@ func open(path string) (*os.File, error) {
 }
 
 // index lists the members of a package without reading them. The file offset afterwards is undefined.
-func index(f *os.File) (map[string]extent, error) {
+func index(f *os.File) (map[string]location, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func index(f *os.File) (map[string]extent, error) {
 	if info.IsDir() {
 		return nil, errors.New("it is a folder: name a package, as 'tilth compile' writes it")
 	}
-	members := map[string]extent{}
+	members := map[string]location{}
 	r := tar.NewReader(f)
 	for {
 		header, err := r.Next()
@@ -97,7 +97,7 @@ func index(f *os.File) (map[string]extent, error) {
 		if _, twice := members[header.Name]; twice || len(members) == maxMembers {
 			return nil, fmt.Errorf("it has %s twice, or more than %d members", header.Name, maxMembers)
 		}
-		members[header.Name] = extent{offset, header.Size}
+		members[header.Name] = location{offset, header.Size}
 	}
 }
 
@@ -108,7 +108,7 @@ const maxMembers = 64
 var maxMemberBytes = map[string]int64{manifestName: 16 << 20, objectName: 1 << 30}
 
 // readMember reads a member into memory.
-func readMember(f *os.File, members map[string]extent, name string) ([]byte, error) {
+func readMember(f *os.File, members map[string]location, name string) ([]byte, error) {
 	e, ok := members[name]
 	if !ok {
 		return nil, fmt.Errorf("it has no %s", name)

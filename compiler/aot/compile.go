@@ -297,8 +297,13 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		}
 		m.Extents = append(m.Extents, x)
 	}
-	for _, call := range c.program.Calls {
+	for k, call := range c.program.Calls {
 		info := CallInfo{Name: call.Name, Task: call.Task, Counts: c.counts(call)}
+		if count, ok := c.program.CountOf(k); ok {
+			info.Repeats = count
+		} else {
+			info.Repeats = "?"
+		}
 		maxima := map[string]int64{}
 		for _, e := range c.program.Extents {
 			maxima[e.Name] = e.Whole(e.Max)

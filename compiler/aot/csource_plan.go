@@ -27,6 +27,9 @@ func (s *source) plan() string {
 		s.value(v)
 	}
 	fmt.Fprintf(&b, "#include \"%s.h\"\n\n%s\n", s.prefix, s.kernelHeader())
+	if len(s.program.Loops) > 0 {
+		b.WriteString("#include <string.h>\n\n")
+	}
 	for k := range s.program.Tasks {
 		fmt.Fprintf(&b, "extern const struct tilth_kernel %s;\n", s.symbol(k))
 	}
@@ -64,8 +67,10 @@ func (s *source) calls() string {
 			condition = fmt.Sprintf("if (%s) ", s.holds(c.If))
 		}
 		args, prepared := s.call(k, c.Task)
+		b.WriteString(s.loopsBefore(k))
 		fmt.Fprintf(&b, "  %s{ /* %s */\n    void *const args[] = {%s};\n    void *const prepared[] = {%s};\n    %s.run(rt, args, prepared, arena + %d);\n  }\n",
 			condition, comment(c.Name), pointers(args), pointers(prepared), s.symbol(c.Task), s.workspace[k])
+		b.WriteString(s.loopsAfter(k))
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
 // Executed returns the tasks that calls run for the named extents, with their operations and bytes. If these cannot
@@ -23,9 +24,9 @@ func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
 		if v := slices.IndexFunc(c.Variants, func(v CallVariant) bool { return v.suffices(extents) }); v >= 0 {
 			number = c.Variants[v].Task
 		}
-		key := fmt.Sprint(number, c.Counts)
+		key := fmt.Sprint(number, c.Counts, c.Repeats)
 		if _, done := known[key]; !done {
-			known[key] = m.Tasks[number].with(extents, steps, c.Counts)
+			known[key] = m.Tasks[number].with(extents, steps, c.Counts).times(c.repeats(extents))
 		}
 		list[k] = known[key]
 	}
@@ -43,6 +44,30 @@ func (t TaskInfo) with(extents, steps map[string]int64, counts []string) TaskInf
 		t.Extents = extents
 	}
 	return t
+}
+
+// times returns the task with the operations and bytes of a number of runs; zero if it is unknown.
+func (t TaskInfo) times(n int64) TaskInfo {
+	t.Flop, t.IntegerOps, t.Bytes = t.Flop*float64(n), t.IntegerOps*float64(n), t.Bytes*n
+	return t
+}
+
+// repeats returns the number of times that an execution with the named extents makes the call; 0 if it is unknown.
+func (c CallInfo) repeats(extents map[string]int64) int64 {
+	if c.Repeats == "" {
+		return 1
+	}
+	n, err := extent.Parse(c.Repeats, func(name string) (extent.Extent, error) {
+		if e, ok := extents[name]; ok {
+			return extent.Of(e), nil
+		}
+		return extent.Extent{}, fmt.Errorf("%q is unknown", name)
+	})
+	count, ok := n.Const()
+	if err != nil || !ok {
+		return 0
+	}
+	return count
 }
 
 // IsOf reports whether the task's operations and bytes are those of an execution with the named extents.

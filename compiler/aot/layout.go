@@ -3,6 +3,8 @@ package aot
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -102,8 +104,15 @@ func (l *layout) planArena() {
 		extend(e.Value, -1, last)
 	}
 	for k, c := range p.Calls {
+		from, to := p.Span(k)
 		for _, v := range c.Args {
-			extend(v, k, k)
+			extend(v, from, to)
+		}
+	}
+	for _, loop := range p.Loops {
+		from, to := p.Span(loop.First)
+		for _, v := range loop.Values() {
+			extend(v, from, to)
 		}
 	}
 	for _, v := range p.Results() {
@@ -153,6 +162,11 @@ func (l *layout) value(v int) spot {
 				s.further += fmt.Sprintf(" + %d * %s", n*value.DType.Bytes(), l.count(k))
 			}
 		}
+		for k, n := range value.Turns {
+			if n != 0 {
+				s.further += fmt.Sprintf(" + %d * %s", n*value.DType.Bytes(), l.counter(k))
+			}
+		}
 		return s
 	}
 	return l.constant(root, nil)
@@ -161,6 +175,58 @@ func (l *layout) value(v int) spot {
 // count returns an extent in C.
 func (l *layout) count(extent int) string {
 	return fmt.Sprintf("*(const int64_t *)(arena + %d)", l.values[l.program.Extents[extent].Value].offset)
+}
+
+// counter returns the number of a loop's iteration in C.
+func (l *layout) counter(loop int) string {
+	return fmt.Sprintf("*(int64_t *)(arena + %d)", l.values[l.program.Root(l.program.Loops[loop].Counter)].offset)
+}
+
+// loopsBefore prints the beginning of the loops whose first call is k.
+func (l *layout) loopsBefore(k int) string {
+	var b strings.Builder
+	for i, loop := range l.program.Loops {
+		if loop.First == k {
+			b.WriteString(l.beginLoop(i))
+		}
+	}
+	return b.String()
+}
+
+// loopsAfter prints the end of the loops whose last call is k.
+func (l *layout) loopsAfter(k int) string {
+	var b strings.Builder
+	for i, loop := range slices.Backward(l.program.Loops) {
+		if loop.End == k+1 {
+			b.WriteString(l.endLoop(i))
+		}
+	}
+	return b.String()
+}
+
+// beginLoop prints what precedes the calls of a loop, and each iteration.
+func (l *layout) beginLoop(loop int) string {
+	var b strings.Builder
+	made := l.program.Loops[loop]
+	for _, s := range made.States {
+		fmt.Fprintf(&b, "  memcpy(%s, %s, %d);\n", l.value(s.Value), l.value(s.Init), valueBytes(l.program, s.Value))
+	}
+	while := ""
+	if made.While {
+		while = fmt.Sprintf(" && *(const uint8_t *)(%s)", l.value(made.States[0].Value))
+	}
+	fmt.Fprintf(&b, "  for (int64_t i%[1]d = 0; i%[1]d < *(const int64_t *)(%[2]s)%[3]s; i%[1]d++) {\n  %[4]s = i%[1]d;\n",
+		loop, l.value(made.Iterations), while, l.counter(loop))
+	return b.String()
+}
+
+// endLoop prints what follows the calls of a loop in each iteration.
+func (l *layout) endLoop(loop int) string {
+	var b strings.Builder
+	for _, s := range l.program.Loops[loop].States {
+		fmt.Fprintf(&b, "  memcpy(%s, %s, %d);\n", l.value(s.Value), l.value(s.Next), valueBytes(l.program, s.Value))
+	}
+	return b.String() + "  }\n"
 }
 
 func (l *layout) constant(root int, pack *ir.Pack) spot {

@@ -77,7 +77,7 @@ func ReadManifest(path string) (*Manifest, error) {
 	return m, nil
 }
 
-func readManifest(f *os.File) (*Manifest, map[string]extent, error) {
+func readManifest(f *os.File) (*Manifest, map[string]location, error) {
 	members, err := index(f)
 	if err != nil {
 		return nil, nil, err
@@ -153,7 +153,7 @@ func (l Loader) loadFrom(ctx context.Context, f *os.File, path string) (*Model, 
 }
 
 // verifyWeights checks the checksum of the weights in place, which also reads them into memory.
-func verifyWeights(f *os.File, m *Manifest, e extent) error {
+func verifyWeights(f *os.File, m *Manifest, e location) error {
 	if e.size == 0 {
 		return m.verify(weightsName, nil)
 	}

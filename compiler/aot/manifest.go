@@ -225,6 +225,9 @@ type CallInfo struct {
 	Variants []CallVariant `json:"variants,omitempty"`
 	// Counts names the extents of the workload's counts, in the order of its inputs.
 	Counts []string `json:"counts,omitempty"`
+	// Repeats is the number of times that an execution makes the call, by named extents as in "(steps - 1)"; empty for
+	// one, and "?" if it depends on data.
+	Repeats string `json:"repeats,omitempty"`
 }
 
 // CallVariant is a kernel for limited extents.
@@ -235,8 +238,12 @@ type CallVariant struct {
 
 // Flop returns the floating-point operations of one execution of the model with direct sums.
 func (m *Manifest) Flop() (total float64) {
+	maxima := map[string]int64{}
+	for _, e := range m.Extents {
+		maxima[e.Name] = e.Max
+	}
 	for _, c := range m.Calls {
-		total += m.Tasks[c.Task].Flop
+		total += m.Tasks[c.Task].Flop * float64(c.repeats(maxima))
 	}
 	return total
 }

@@ -14,6 +14,9 @@ import (
 func (l *layout) planSource() string {
 	var b strings.Builder
 	b.WriteString("#include \"model.h\"\n\n")
+	if len(l.program.Loops) > 0 {
+		b.WriteString("#include <string.h>\n\n")
+	}
 	l.declareKernels(&b)
 	if l.checksLibraries {
 		fmt.Fprintf(&b, "extern TILTH_HIDDEN const char *%s(void);\n", userkernel.CheckName)
@@ -61,9 +64,19 @@ func (l *layout) runFunction() string {
 	var b strings.Builder
 	b.WriteString("\nstatic void run(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds) {\n")
 	b.WriteString("  double begin = seconds ? tilth_now() : 0;\n  (void)begin, (void)arena, (void)weights, (void)rt;\n")
+	for k := range l.program.Calls {
+		if l.program.IsRepeated(k) {
+			fmt.Fprintf(&b, "  if (seconds) seconds[%d] = -1;\n", k)
+		}
+	}
 	for k, c := range l.program.Calls {
+		b.WriteString(l.loopsBefore(k))
+		isRepeated := l.program.IsRepeated(k)
 		if len(c.If) > 0 {
-			fmt.Fprintf(&b, "  if (seconds) seconds[%d] = -1;\n  if (%s) {\n", k, l.holds(c.If))
+			if !isRepeated {
+				fmt.Fprintf(&b, "  if (seconds) seconds[%d] = -1;\n", k)
+			}
+			fmt.Fprintf(&b, "  if (%s) {\n", l.holds(c.If))
 		}
 		b.WriteString("  ")
 		for _, v := range c.Variants {
@@ -74,10 +87,15 @@ func (l *layout) runFunction() string {
 		b.WriteString("{\n")
 		l.run(&b, k, c.Task)
 		b.WriteString("  }\n")
-		fmt.Fprintf(&b, "  if (seconds) { double end = tilth_now(); seconds[%d] = end - begin; begin = end; }\n", k)
+		before := ""
+		if isRepeated {
+			before = fmt.Sprintf("(seconds[%[1]d] < 0 ? 0 : seconds[%[1]d]) + ", k)
+		}
+		fmt.Fprintf(&b, "  if (seconds) { double end = tilth_now(); seconds[%d] = %send - begin; begin = end; }\n", k, before)
 		if len(c.If) > 0 {
 			b.WriteString("  }\n")
 		}
+		b.WriteString(l.loopsAfter(k))
 	}
 	b.WriteString("}\n\n")
 	return b.String()

@@ -72,6 +72,11 @@ func (p *Program) FindConditions() {
 	for _, v := range p.Results() {
 		needs[p.Root(v)] = always
 	}
+	for _, l := range p.Loops {
+		for _, v := range l.Values() {
+			needs[p.Root(v)] = always
+		}
+	}
 	for k, c := range slices.Backward(p.Calls) {
 		var n need
 		for _, v := range p.results(c) {

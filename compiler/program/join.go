@@ -25,13 +25,16 @@ type joiner struct {
 }
 
 func (j *joiner) add(k int, p *Program) {
-	first, extents := len(j.joined.Values), len(j.joined.Extents)
+	first, extents, loops, calls := len(j.joined.Values), len(j.joined.Extents), len(j.joined.Loops), len(j.joined.Calls)
 	for _, v := range p.Values {
 		v.Name = JoinedName(k, v.Name)
 		if v.Alias >= 0 {
 			v.Alias += first
 			if v.Moves != nil {
 				v.Moves = append(make([]int64, extents), v.Moves...)
+			}
+			if v.Turns != nil {
+				v.Turns = append(make([]int64, loops), v.Turns...)
 			}
 		}
 		j.joined.Values = append(j.joined.Values, v)
@@ -66,6 +69,14 @@ func (j *joiner) add(k int, p *Program) {
 	for _, e := range p.Extents {
 		e.Name, e.Value = JoinedName(k, e.Name), e.Value+first
 		j.joined.Extents = append(j.joined.Extents, e)
+	}
+	for _, l := range p.Loops {
+		l.First, l.End, l.Counter, l.Iterations = l.First+calls, l.End+calls, l.Counter+first, l.Iterations+first
+		l.States = slices.Clone(l.States)
+		for i, s := range l.States {
+			l.States[i] = State{s.Init + first, s.Value + first, s.Next + first}
+		}
+		j.joined.Loops = append(j.joined.Loops, l)
 	}
 	numbers := make([]int, len(p.Tasks))
 	for i, t := range p.Tasks {

@@ -25,8 +25,9 @@ type Program struct {
 	Checks []IndexCheck
 	// Tasks lists the distinct kernels in the order of their first call.
 	Tasks []Task
-	// Calls lists the calls in an order in which they can run.
+	// Calls lists the calls in an order in which they can run, and Loops those parts that run several times.
 	Calls []Call
+	Loops []Loop
 }
 
 // Open gives the extent of an output's axis by a count, at most that of its shape. The layout is that of the full
@@ -75,6 +76,8 @@ type Value struct {
 	// the additional elements per unit of it; nil for none.
 	Offset int64
 	Moves  []int64
+	// Turns holds, by loop of the program, the additional elements per iteration; nil for none.
+	Turns []int64
 	// Strides holds the distances between neighbours along each dimension of Shape, in elements; nil if row-major.
 	Strides []int64
 }

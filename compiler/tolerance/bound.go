@@ -28,7 +28,8 @@ func Bound(p *program.Program, made func(w *expr.Workload) (*schedule.Schedule, 
 		schedules[k] = s
 	}
 	squares := map[int]float64{} // of the errors of values, by their roots
-	for _, c := range p.Calls {
+	call := func(n int) error {
+		c := p.Calls[n]
 		w := p.Tasks[c.Task].Workload
 		k := kernelErrors{}
 		for i, t := range slices.Concat(w.Inputs, w.Constants) {
@@ -40,6 +41,28 @@ func Bound(p *program.Program, made func(w *expr.Workload) (*schedule.Schedule, 
 		for i, v := range c.Args[len(c.Args)-len(w.Outputs):] {
 			squares[p.Root(v)] = max(squares[p.Root(v)], k.of(w.Outputs[i])+lost(schedules[c.Task]))
 		}
+		return nil
+	}
+	carry := func(to, from int) {
+		squares[p.Root(to)] = max(squares[p.Root(to)], squares[p.Root(from)])
+	}
+	err := p.Execute(program.Execution{
+		Call: call,
+		Begin: func(l program.Loop) int64 {
+			for _, s := range l.States {
+				carry(s.Value, s.Init)
+			}
+			return min(l.Most, maxIterations)
+		},
+		Step: func(program.Loop, int64) bool { return true },
+		Advance: func(l program.Loop) {
+			for _, s := range l.States {
+				carry(s.Value, s.Next)
+			}
+		},
+	})
+	if err != nil {
+		return 0, err
 	}
 	worst := 0.0
 	for _, v := range p.Outputs {
@@ -47,6 +70,9 @@ func Bound(p *program.Program, made func(w *expr.Workload) (*schedule.Schedule, 
 	}
 	return min(math.Sqrt(worst), Largest), nil
 }
+
+// maxIterations limits the iterations of a loop through which errors are propagated.
+const maxIterations = 64
 
 // sigmas is the allowed multiple of the standard error: there are many errors, of which the largest counts. The
 // standard one is half the largest rounding error.

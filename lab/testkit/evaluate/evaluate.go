@@ -55,15 +55,8 @@ func Calls(p *program.Program, inputs map[string]*array.Array,
 			return nil, fmt.Errorf("evaluate %q: %w", p.Name, err)
 		}
 	}
-	for _, c := range p.Calls {
-		if !m.hold(c.If) {
-			continue
-		}
-		args, results, err := m.call(c)
-		if err != nil {
-			return nil, fmt.Errorf("evaluate %q: call %q: %w", p.Name, c.Name, err)
-		}
-		visit(c, args, results)
+	if err := m.execute(visit); err != nil {
+		return nil, err
 	}
 	for _, r := range p.Required {
 		if m.read(r.Value, nil).Int(0) == 0 {
@@ -86,6 +79,46 @@ type memory struct {
 	program *program.Program
 	roots   [][]byte
 	extents []int64
+}
+
+// execute makes the calls.
+func (m memory) execute(visit func(c program.Call, args, results []*array.Array)) error {
+	p := m.program
+	set := func(value, to int) {
+		a := m.read(to, p.Values[to].Shape)
+		copy(m.at(value).Data, a.Data)
+	}
+	return p.Execute(program.Execution{
+		Call: func(k int) error {
+			c := p.Calls[k]
+			if !m.hold(c.If) {
+				return nil
+			}
+			args, results, err := m.call(c)
+			if err != nil {
+				return fmt.Errorf("evaluate %q: call %q: %w", p.Name, c.Name, err)
+			}
+			visit(c, args, results)
+			return nil
+		},
+		Begin: func(l program.Loop) int64 {
+			for _, s := range l.States {
+				set(s.Value, s.Init)
+			}
+			return m.read(l.Iterations, nil).Int(0)
+		},
+		Step: func(l program.Loop, iteration int64) bool {
+			n := array.New(array.Int64)
+			n.SetInt(0, iteration)
+			m.roots[l.Counter] = n.Data
+			return !l.While || m.read(l.States[0].Value, nil).Int(0) != 0
+		},
+		Advance: func(l program.Loop) {
+			for _, s := range l.States {
+				set(s.Value, s.Next)
+			}
+		},
+	})
 }
 
 // hold reports whether all conditions hold.
@@ -145,5 +178,10 @@ func (m memory) at(v int) Strided {
 		strides = expr.RowMajorStrides(value.Shape)
 	}
 	begin := program.Form{Plus: value.Offset, Times: value.Moves}.At(m.extents)
+	for k, n := range value.Turns {
+		if n != 0 {
+			begin += n * m.read(m.program.Loops[k].Counter, nil).Int(0)
+		}
+	}
 	return Strided{Data: m.roots[root][begin*value.DType.Bytes():], Strides: strides}
 }
