@@ -83,6 +83,8 @@ type Storage struct {
 	Bytes DType
 	// RowBytes is the desired alignment of rows of constant factors, if an axis order provides it, or 0.
 	RowBytes int64
+	// Unrolled unrolls loops, for machines whose programs are lists of kernels.
+	Unrolled bool
 }
 
 // ElementBytes returns the size of a stored element.

@@ -157,7 +157,7 @@ func TestKnownWeightsStayInBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if bytes > 9*in*out/4 {
+			if bytes > 23*in*out/10 {
 				t.Errorf("import allocated %.1f bytes for each weight", float64(bytes)/(in*out))
 			}
 		})

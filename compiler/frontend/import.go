@@ -92,7 +92,7 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, open []*extent.Symbol, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
 	defer extent.Catch(&err)
 	defer budget.Catch(&err)
-	g, err = importer.Build(m, importer.Given{Shapes: opts.Shapes, Open: open, Derived: opts.Derived, Values: opts.Values, FloatKernels: opts.Storage.FloatKernels}, budget)
+	g, err = importer.Build(m, importer.Given{Shapes: opts.Shapes, Open: open, Derived: opts.Derived, Values: opts.Values, FloatKernels: opts.Storage.FloatKernels, Unrolled: opts.Storage.Unrolled}, budget)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -294,22 +294,7 @@ func TestSelectionsOfOpenExtents(t *testing.T) {
 }
 
 func TestExpansionsThatNeedAFixedExtent(t *testing.T) {
-	turn := modeltest.New().Node("on = Identity go").Node("next = Sin state")
-	for _, name := range []string{"i", "go", "state"} {
-		turn.Graph.Inputs = append(turn.Graph.Inputs, &onnx.ValueInfo{Name: name})
-	}
-	turn.Output("on", "next")
-	add := modeltest.New().Node("more = Add sum row")
-	for _, name := range []string{"sum", "row"} {
-		add.Graph.Inputs = append(add.Graph.Inputs, &onnx.ValueInfo{Name: name})
-	}
-	add.Output("more")
 	for want, m := range map[string]*onnx.Model{
-		"the number of steps, n, is open": openIn(18, "x n 2 2").Constant("w", 1, 12, 2).Constant("r", 1, 12, 3).Node("y = LSTM x w r").Output("y"),
-		"the trip count depends on an open extent": openIn(18, "x n 2").Node("size = Size x").
-			Node("y = Loop size _ x", &onnx.Attribute{Name: "body", Type: onnx.AttrGraph, Graph: turn.Graph}).Output("y"),
-		`node "make_y" (Scan, opset 18): the extent n of axis 0 is open`: openIn(18, "x n 2", "s 2").
-			Node("y = Scan s x", &onnx.Attribute{Name: "body", Type: onnx.AttrGraph, Graph: add.Graph}, modeltest.Int("num_scan_inputs", 1)).Output("y"),
 		"how many parts of 2 an axis of n has": openIn(18, "x n 2").Known("two", array.FromInt64([]int64{2})).Node("s = SplitToSequence x two").
 			Node("y = ConcatFromSequence s", modeltest.Int("axis", 1)).Output("y"),
 		"the extent n of axis 1 is open": openIn(21, "x 2 n 3").Constant("s", 4).Node("y = GroupNormalization x s s", modeltest.Int("num_groups", 2)).Output("y"),

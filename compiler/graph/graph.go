@@ -25,6 +25,8 @@ type Graph struct {
 	Extents *extent.Set
 	// Checks lists the inputs that index axes.
 	Checks []IndexCheck
+	// Loops lists the loops, outer ones before those inside.
+	Loops  []*Loop
 	nextID int
 	// Budget is charged for new values, and panics when exhausted; see op.Budget.
 	Budget *op.Budget
@@ -130,7 +132,7 @@ func (g *Graph) ReplaceAll(with map[*Value]*Value) {
 	}
 }
 
-// Counts returns the values that hold extents of needed nodes.
+// Counts returns the values that hold extents of needed nodes, except the numbers of iterations.
 func (g *Graph) Counts() (counts []*Value) {
 	needed := map[*Value]bool{}
 	for _, v := range g.Outputs {
@@ -144,7 +146,7 @@ func (g *Graph) Counts() (counts []*Value) {
 			needed[v] = true
 		}
 		for _, v := range n.Counts() {
-			if needed[v] = true; !slices.Contains(counts, v) {
+			if needed[v] = true; !slices.Contains(counts, v) && v.CounterOf == nil {
 				counts = append(counts, v)
 			}
 		}
@@ -165,8 +167,13 @@ func (g *Graph) Users() map[*Value][]*Node {
 	return users
 }
 
-// IsOutput reports whether the model has the value as an output.
-func (g *Graph) IsOutput(v *Value) bool { return slices.Contains(g.Outputs, v) }
+// IsOutput reports whether the model has the value as an output, or a loop carries it: it then has memory of its own.
+func (g *Graph) IsOutput(v *Value) bool { return g.IsOutputBeside(nil, v) }
+
+// IsOutputBeside is IsOutput but for what a loop carries.
+func (g *Graph) IsOutputBeside(loop *Loop, v *Value) bool {
+	return slices.Contains(g.Outputs, v) || slices.ContainsFunc(g.Loops, func(l *Loop) bool { return l != loop && l.carries(v) })
+}
 
 // RemoveDead removes nodes whose results are unused.
 func (g *Graph) RemoveDead() {
@@ -184,9 +191,15 @@ func (g *Graph) RemoveDead() {
 		for _, v := range n.Operands {
 			live[v] = true
 		}
+		if n.Control != nil {
+			for _, v := range n.Control.Loop.States() {
+				live[v] = true
+			}
+		}
 	}
 	slices.Reverse(kept)
 	g.Nodes = kept
+	g.Loops = slices.DeleteFunc(g.Loops, func(l *Loop) bool { return g.FirstEnd(l) < 0 })
 	g.Number()
 }
 
@@ -203,6 +216,8 @@ type Value struct {
 	Layout []int
 	// Within is set if the value's elements are part of another one's memory.
 	Within *Within
+	// CounterOf is the loop whose iterations the value numbers; nil for others.
+	CounterOf *Loop
 	// Stored is the element type in memory, if narrower than the value's type, which operators see.
 	Stored array.DType
 }
@@ -238,6 +253,10 @@ type Node struct {
 	Order int
 	// Free is set if the result needs no kernel, since its elements are already in place.
 	Free bool
+	// Control describes a node that begins or ends a loop; nil for others.
+	Control *Control
+	// Loops lists the loops around the node, outer ones first, once they are grouped.
+	Loops []*Loop
 	// Kernel is the kernel that computes the node, once the graph is partitioned.
 	Kernel *Kernel
 }
@@ -266,6 +285,9 @@ func (n *Node) Counts() (counts []*Value) {
 		seeAll(v.Shape, v.Numbers)
 	}
 	seeAll(n.Out.Shape, n.Numbers)
+	if n.Control != nil {
+		see(n.Control.At)
+	}
 	return counts
 }
 
@@ -274,7 +296,7 @@ func (n *Node) Is(name string) bool { return n != nil && n.Node.Is(name) }
 
 // IsView reports whether the node needs no kernel because its result and its operands share their memory.
 func (n *Node) IsView() bool {
-	return n.Free || n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute
+	return n.Free || n.Control != nil || n.Def().Kind == op.Reshaping || n.Def().Kind == op.Permute
 }
 
 // Kernel holds the nodes that one kernel computes, in topological order.

@@ -9,6 +9,9 @@ func (g *Graph) Verify() error {
 	for _, v := range g.Inputs {
 		known[v] = true
 	}
+	for _, l := range g.Loops {
+		known[l.Counter] = true
+	}
 	for k, n := range g.Nodes {
 		if n.Order != k {
 			return fmt.Errorf("graph: node %q is number %d, and says %d", n.Name, k, n.Order)

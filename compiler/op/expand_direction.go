@@ -4,7 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/extent"
 )
 
-// direction is one direction of a recurrent layer: its weights, and its state during unrolling.
+// direction is one direction of a recurrent layer: its weights, and its state in a step.
 type direction struct {
 	*recurrentLayer
 	index   int64
@@ -18,8 +18,8 @@ type direction struct {
 	parts, recs, recBiases []*Value
 	// quantisedRec holds the recurrent weights of a layer with 8-bit weights.
 	quantisedRec quantisedWeights
-	// hidden and cell are the states [batch, hidden]; nil for zeros. shown is the hidden state of the last step as
-	// it appears in the output: zero for finished sequences.
+	// hidden and cell are the states [batch, hidden]; nil for zeros. shown is the hidden state of the last step as it
+	// appears in the output: zero for finished sequences.
 	hidden, cell, shown *Value
 }
 
@@ -68,26 +68,105 @@ func (d *direction) initial(k int, axis int64) *Value {
 	return d.ownOf(k, axis, extent.ShapeOf(d.batch, extent.Of(d.size)))
 }
 
-// run unrolls the steps and stores their hidden states in all.
-func (d *direction) run(all []*Value) {
-	for k := range d.steps {
+// run adds the steps, and returns the hidden states that the output shows: those of each step, or one value
+// [steps, batch, hidden].
+func (d *direction) run() []*Value {
+	if y := d.loop(); y != nil {
+		return y
+	}
+	steps := d.steps.Max()
+	d.Budget().Bytes(32 * steps) // lists of steps
+	all := make([]*Value, steps)
+	for k := range steps {
 		t := k
 		if d.reverse {
-			t = d.steps - 1 - k
+			t = steps - 1 - k
 		}
-		hidden, cell := d.step(d, t, d.hidden, d.cell)
-		d.shown = hidden
-		if d.masks != nil {
-			mask, zero := d.masks[t], d.scalar(d.dtype, 0)
-			d.shown = d.op(Where, nil, mask, hidden, zero)
-			hidden = d.keep(mask, hidden, d.hidden)
-			if d.hasCell {
-				cell = d.keep(mask, cell, d.cell)
-			}
-		}
-		all[t*d.directions+d.index] = d.shown
-		d.hidden, d.cell = hidden, cell
+		all[t] = d.advance(extent.Of(t))
 	}
+	return all
+}
+
+// loop adds the steps as a loop, and returns the hidden states of all; nil if they must be unrolled. The first of a
+// known number of steps precedes the loop if the states are zeros, since it needs no product with them.
+func (d *direction) loop() []*Value {
+	steps, isConst := d.steps.Const()
+	if isConst && (steps <= maxUnrolled+1 || !d.RunsLoops() || d.inBytes && d.mask != nil) {
+		return nil
+	}
+	before := *d
+	var first *Value
+	count, last, one := d.steps, d.steps.Minus(extent.Of(1)), extent.Of(1)
+	at := func(k extent.Extent) extent.Extent {
+		if d.reverse {
+			return last.Minus(k)
+		}
+		return k
+	}
+	begun := extent.Of(0)
+	if isConst && d.hidden == nil {
+		first = d.expansion.part(d.advance(at(begun)))
+		count, begun = last, one
+	}
+	zero := func(v *Value) *Value {
+		if v == nil {
+			return d.expand(d.scalar(d.dtype, 0), extent.ShapeOf(d.batch, extent.Of(d.size)))
+		}
+		return v
+	}
+	init := []*Value{zero(d.hidden)}
+	if d.hasCell {
+		init = append(init, zero(d.cell))
+	}
+	after, stacked, ok := d.loopOf(Loop{Count: count, Init: init, Body: func(step extent.Extent, states []*Value) (made Iteration, err error) {
+		if d.hidden = states[0]; d.hasCell {
+			d.cell = states[1]
+		}
+		shown := d.advance(at(step.Plus(begun)))
+		if made.Next = []*Value{d.hidden}; d.hasCell {
+			made.Next = append(made.Next, d.cell)
+		}
+		place := step
+		if d.reverse {
+			place = count.Minus(one).Minus(step)
+		}
+		if d.wants(0) {
+			made.Parts, made.At = []*Value{d.expansion.part(shown)}, []extent.Extent{place}
+		}
+		return made, nil
+	}})
+	if !ok {
+		*d = before
+		return nil
+	}
+	if d.hidden = after[0]; d.hasCell {
+		d.cell = after[1]
+	}
+	switch {
+	case len(stacked) == 0:
+		return []*Value{nil}
+	case first == nil:
+		return stacked
+	case d.reverse:
+		return []*Value{d.join(0, []*Value{stacked[0], first})}
+	}
+	return []*Value{d.join(0, []*Value{first, stacked[0]})}
+}
+
+// advance adds a step, and returns its hidden state as the output shows it.
+func (d *direction) advance(t extent.Extent) *Value {
+	hidden, cell := d.step(d, t, d.hidden, d.cell)
+	d.shown = hidden
+	if d.mask != nil {
+		mask := d.maskAt(t)
+		d.shown = d.op(Where, nil, mask, hidden, d.scalar(d.dtype, 0))
+		hidden = d.keep(mask, hidden, d.hidden)
+		if d.hasCell {
+			cell = d.keep(mask, cell, d.cell)
+		}
+	}
+	d.hidden, d.cell = hidden, cell
+	return d.shown
 }
 
 // keep returns the new state for sequences that include the step, and the previous one, or zeros, for others.
@@ -127,11 +206,11 @@ func (d *direction) dense(x, weights, c *Value) *Value {
 }
 
 // part returns step t of part k.
-func (d *direction) part(k int, t int64) *Value {
-	if d.steps == 1 {
+func (d *direction) part(k int, t extent.Extent) *Value {
+	if d.steps.Is(1) {
 		return d.parts[k]
 	}
-	return d.span(d.parts[k], 0, d.at(t), d.at(t+1))
+	return d.span(d.parts[k], 0, d.at(t), d.at(t.Plus(extent.Of(1))))
 }
 
 // prepareOne prepares layers with a single recurrent product per step.
@@ -140,18 +219,18 @@ func (d *direction) prepareOne() {
 }
 
 // summed returns the part of a step plus the hidden state times recurrent weights.
-func (d *direction) summed(k int, t int64, hidden, weights *Value) *Value {
+func (d *direction) summed(k int, t extent.Extent, hidden, weights *Value) *Value {
 	if hidden == nil {
 		return d.part(k, t)
 	}
 	return d.dense(hidden, weights, d.part(k, t))
 }
 
-func (d *direction) rnnStep(t int64, hidden, _ *Value) (*Value, *Value) {
+func (d *direction) rnnStep(t extent.Extent, hidden, _ *Value) (*Value, *Value) {
 	return d.op(Activation, d.attrs, d.summed(0, t, hidden, d.rec)), nil
 }
 
-func (d *direction) lstmStep(t int64, hidden, cell *Value) (*Value, *Value) {
+func (d *direction) lstmStep(t extent.Extent, hidden, cell *Value) (*Value, *Value) {
 	return d.lstmStates(d.summed(0, t, hidden, d.rec), cell)
 }
 
@@ -180,7 +259,7 @@ func (d *direction) prepareGRU() {
 
 func (d *direction) resetsAfter() bool { return d.node.Int("linear_before_reset", 0) != 0 }
 
-func (d *direction) gruStep(t int64, hidden, _ *Value) (*Value, *Value) {
+func (d *direction) gruStep(t extent.Extent, hidden, _ *Value) (*Value, *Value) {
 	if d.resetsAfter() {
 		product := d.recBiases[0]
 		if hidden != nil {

@@ -23,13 +23,11 @@ func (r *recurrentLayer) wantQuantised(k int, depth int64, first int) {
 	bytes := w.DType == array.Int8 || w.DType == array.Uint8
 	if want := extent.Fixed(r.directions, depth, columns); !bytes || !w.Shape.Equal(want) {
 		r.fail("input %d is %v, want bytes of shape %v", k, w.Type, want)
-		return
 	}
 	for j, d := range []array.DType{array.Float32, w.DType} {
 		v := r.tensor(first + j)
 		if v == nil || v.DType != d || !v.Shape.Equal(extent.Fixed(r.directions)) && !v.Shape.Equal(extent.Fixed(r.directions, columns)) {
 			r.fail("input %d must be %v, one for each of %d directions or one for each of %d columns too", first+j, d, r.directions, columns)
-			return
 		}
 	}
 	if r.dtype != array.Float32 {
@@ -58,9 +56,7 @@ func (d *direction) columns(k int) *Value {
 // quantisedProduct quantises x by its range and multiplies it by weights.
 func (d *direction) quantisedProduct(x *Value, w quantisedWeights) *Value {
 	q := d.as((*expansion).dynamicQuantizeLinear, nil, x)
-	if d.failed() {
-		return nil
-	}
+	d.check()
 	codes, scale, zero := q[0].Tensor, q[1].Tensor, q[2].Tensor
 	sums := d.lessZero(d.op(IntegerMatMul, nil, codes, w.codes), zero, w.sums)
 	return d.op(Mul, nil, d.toFloat32(sums), d.op(Mul, nil, scale, w.scale))
@@ -70,9 +66,9 @@ func (d *direction) quantisedProduct(x *Value, w quantisedWeights) *Value {
 // affect the range.
 func (d *direction) prepareQuantised() {
 	x := d.x
-	if d.masks != nil {
+	if d.mask != nil {
 		longest := d.op(ReduceMax, attributes{intOf("keepdims", 0)}, d.tensor(4))
-		steps := d.expand(d.known(d.stepNumbers()), extent.ShapeOf(extent.Of(d.steps), d.batch, extent.Of(1)))
+		steps := d.expand(d.stepNumbers(), extent.ShapeOf(d.steps, d.batch, extent.Of(1)))
 		steps = d.reshape(steps, extent.ShapeOf(d.at(d.steps), extent.Of(1)))
 		x = d.op(Where, nil, d.op(Less, nil, steps, longest), x, d.scalar(d.dtype, 0))
 	}
@@ -87,10 +83,10 @@ func (d *direction) prepareQuantised() {
 
 // quantisedLSTMStep quantises the hidden states of all sequences together. Finished sequences contribute zeros to
 // the range.
-func (d *direction) quantisedLSTMStep(t int64, hidden, cell *Value) (*Value, *Value) {
+func (d *direction) quantisedLSTMStep(t extent.Extent, hidden, cell *Value) (*Value, *Value) {
 	z := d.part(0, t)
 	if hidden != nil {
-		if d.masks != nil && !d.reverse && d.shown != nil {
+		if d.mask != nil && !d.reverse && d.shown != nil {
 			hidden = d.shown
 		}
 		z = d.op(Add, nil, z, d.quantisedProduct(hidden, d.quantisedRec))

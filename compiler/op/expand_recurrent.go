@@ -8,8 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// expandRecurrentDefs unroll recurrent layers over time: one matrix product of the inputs of all steps, and in each
-// step a product with the hidden state and elementwise operators. The kernels of all steps are the same tasks.
+// expandRecurrentDefs compute recurrent layers by one matrix product of the inputs of all steps and, in each step, a
+// product with the hidden state and elementwise operators. The steps are a loop, or unrolled if they are few; their
+// kernels are the same tasks.
 var expandRecurrentDefs = []Def{
 	def("LSTM", 3, 8, func(e *expansion) []*Item { return e.recurrent(lstmKind) }),
 	def("GRU", 3, 6, func(e *expansion) []*Item { return e.recurrent(gruKind) }),
@@ -28,7 +29,7 @@ type recurrentKind struct {
 	// prepare adds the computations that a direction shares between steps. step returns the new states from the
 	// previous ones, nil for zeros, given the number of the step in the input.
 	prepare func(d *direction)
-	step    func(d *direction, t int64, hidden, cell *Value) (*Value, *Value)
+	step    func(d *direction, t extent.Extent, hidden, cell *Value) (*Value, *Value)
 }
 
 var (
@@ -49,36 +50,31 @@ var (
 type recurrentLayer struct {
 	*expansion
 	recurrentKind
-	steps, inputs, size, directions int64
-	batch                           extent.Extent
-	dtype                           array.DType
-	batchFirst                      bool
-	// masks holds for each step a bool[batch,1] of the sequences that include it; nil if all sequences have all steps.
-	masks []*Value
+	inputs, size, directions int64
+	steps, batch             extent.Extent
+	dtype                    array.DType
+	batchFirst               bool
+	// mask [steps,batch,1] tells which sequences include a step; nil if all sequences have all steps.
+	mask *Value
 }
 
 // recurrent returns the outputs: the hidden states of all steps, the last hidden state and the last cell state.
 func (e *expansion) recurrent(kind recurrentKind) []*Item {
 	r := &recurrentLayer{expansion: e, recurrentKind: kind}
 	r.readSizes()
-	if e.failed() {
-		return nil
-	}
-	r.Budget().Bytes(32 * r.steps) // lists of steps
-	r.masks = r.stepMasks()
+	e.check()
+	r.mask = r.stepMask()
 	x := e.tensor(0)
 	if r.batchFirst {
 		x = e.op(Transpose, attributes{intsOf("perm", 1, 0, 2)}, x)
 	}
 	x = e.reshape(x, extent.ShapeOf(r.at(r.steps), extent.Of(r.inputs)))
-	all := make([]*Value, r.steps*r.directions) // by step, then direction
 	var hidden, cell []*Value
+	var all [][]*Value // hidden states by direction, of each step or of all
 	for k := range r.directions {
 		d := r.direction(k, x)
-		if e.failed() {
-			return nil
-		}
-		d.run(all)
+		e.check()
+		all = append(all, d.run())
 		hidden, cell = append(hidden, d.hidden), append(cell, d.cell)
 	}
 	outs := []*Item{nil, tensorItem(r.states(hidden)), nil}
@@ -101,17 +97,12 @@ func (r *recurrentLayer) readSizes() {
 	}
 	if x.Shape.Rank() != 3 || w.Shape.Rank() != 3 || rec.Shape.Rank() != 3 {
 		r.fail("input %v and weights %v and %v do not have rank 3", x.Type, w.Type, rec.Type)
-		return
 	}
 	steps, batch := 0, 1
 	if r.batchFirst {
 		steps, batch = 1, 0
 	}
-	if x.Shape.At(steps).IsOpen() {
-		r.fail("the number of steps, %v, is open, which is not supported: fix it by --shape", x.Shape.At(steps))
-		return
-	}
-	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, fixedAt(x, steps), x.Shape.At(batch), fixedAt(x, 2), fixedAt(rec, 2)
+	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, x.Shape.At(steps), x.Shape.At(batch), fixedAt(x, 2), fixedAt(rec, 2)
 	if r.inBytes {
 		r.size = fixedAt(rec, 1)
 	}
@@ -142,7 +133,7 @@ func (r *recurrentLayer) readSizes() {
 		r.wantShape(k, extent.ShapeOf(state...))
 	}
 	r.want(7, r.directions, 3*r.size)
-	if min(r.steps, r.batch.Max(), r.size, r.inputs) == 0 {
+	if min(r.steps.Max(), r.batch.Max(), r.size, r.inputs) == 0 {
 		r.fail("input %v and weights %v have no elements", x.Type, rec.Type)
 	}
 	if !r.dtype.IsFloat() {
@@ -161,42 +152,38 @@ func (r *recurrentLayer) wantShape(k int, shape extent.Shape) {
 }
 
 // at returns the place of a step where all steps of all sequences are in a row.
-func (r *recurrentLayer) at(step int64) extent.Extent { return r.batch.Times(extent.Of(step)) }
+func (r *recurrentLayer) at(step extent.Extent) extent.Extent { return r.batch.Times(step) }
 
-// stepMasks compares the lengths of the sequences with the step numbers, for all steps at once.
-func (r *recurrentLayer) stepMasks() []*Value {
+// stepMask compares the lengths of the sequences with the step numbers, for all steps at once.
+func (r *recurrentLayer) stepMask() *Value {
 	lengths := r.tensor(4)
 	if lengths == nil {
 		return nil
 	}
 	if lengths.DType != array.Int32 || !lengths.Shape.Equal(extent.ShapeOf(r.batch)) {
 		r.fail("input 4 (sequence_lens) is %v, want i32[%v]", lengths.Type, r.batch)
-		return nil
 	}
 	if a := lengths.Const; a != nil {
 		full := true
 		for k := range a.Len() {
-			full = full && a.Int(k) >= r.steps
+			full = full && a.Int(k) >= r.steps.Max()
 		}
 		if full {
 			return nil
 		}
 	}
-	all := r.op(Less, nil, r.known(r.stepNumbers()), r.reshape(lengths, ones(3).With(1, r.batch)))
-	masks := make([]*Value, r.steps)
-	for t := range masks {
-		masks[t] = r.reshape(r.slice(all, 0, int64(t), int64(t)+1), ones(2).With(0, r.batch))
-	}
-	return masks
+	return r.op(Less, nil, r.stepNumbers(), r.reshape(lengths, ones(3).With(1, r.batch)))
 }
 
 // stepNumbers returns 0, 1, 2, ... as i32[steps,1,1].
-func (r *recurrentLayer) stepNumbers() *array.Array {
-	numbers := array.New(array.Int32, r.steps, 1, 1)
-	for t := range r.steps {
-		numbers.SetInt(t, t)
-	}
-	return numbers
+func (r *recurrentLayer) stepNumbers() *Value {
+	numbers := r.op(Range, nil, r.scalar(array.Int64, 0), r.count(r.steps), r.scalar(array.Int64, 1))
+	return r.reshape(r.cast(array.Int32, numbers), ones(3).With(0, r.steps))
+}
+
+// maskAt returns a bool[batch,1] of the sequences that include a step.
+func (r *recurrentLayer) maskAt(t extent.Extent) *Value {
+	return r.reshape(r.span(r.mask, 0, t, t.Plus(extent.Of(1))), ones(2).With(0, r.batch))
 }
 
 // states joins the last states of the directions.
@@ -212,15 +199,29 @@ func (r *recurrentLayer) states(of []*Value) *Value {
 	return r.join(axis, parts)
 }
 
-// sequence joins the hidden states of all steps. Those of an open batch are joined along an axis of their own, where
-// their places are fixed.
-func (r *recurrentLayer) sequence(all []*Value) *Value {
-	if r.batch.IsOpen() {
-		for k, v := range all {
-			all[k] = r.op(Unsqueeze, nil, v, r.ints(0))
+// sequence joins the hidden states: those of each step by direction, or one value for all steps of a direction. Those
+// of an open batch are joined along an axis of their own, where their places are fixed.
+func (r *recurrentLayer) sequence(all [][]*Value) *Value {
+	shape := extent.ShapeOf(r.steps, extent.Of(r.directions), r.batch, extent.Of(r.size))
+	var y *Value
+	if steps, ok := r.steps.Const(); ok && int64(len(all[0])) == steps {
+		var parts []*Value
+		for t := range steps {
+			for _, of := range all {
+				if r.batch.IsOpen() {
+					of[t] = r.op(Unsqueeze, nil, of[t], r.ints(0))
+				}
+				parts = append(parts, of[t])
+			}
 		}
+		y = r.reshape(r.join(0, parts), shape)
+	} else {
+		parts := make([]*Value, len(all))
+		for k, of := range all {
+			parts[k] = r.reshape(of[0], shape.With(1, extent.Of(1)))
+		}
+		y = r.join(1, parts)
 	}
-	y := r.reshape(r.join(0, all), extent.ShapeOf(extent.Of(r.steps), extent.Of(r.directions), r.batch, extent.Of(r.size)))
 	if r.batchFirst {
 		return r.op(Transpose, attributes{intsOf("perm", 2, 0, 1, 3)}, y)
 	}
@@ -244,7 +245,6 @@ func (r *recurrentLayer) activationAttributes(direction int64) attributes {
 	}
 	if len(names) != count*int(r.directions) {
 		r.fail("%d activations, want %d", len(names), count*int(r.directions))
-		return nil
 	}
 	given := map[string][]float32{"alphas": n.Floats("activation_alpha"), "betas": n.Floats("activation_beta")}
 	parameters := map[string][]float32{"alphas": nil, "betas": nil}

@@ -47,6 +47,11 @@ type Builder interface {
 	Body(g *onnx.Graph, in []*Item) ([]*Item, error)
 	// Branch adds the nodes of a graph that runs only if a condition, computed from data, has a value.
 	Branch(g *onnx.Graph, cond *Value, is bool) ([]*Item, error)
+	// Loop adds a loop, and returns its states after the last iteration and the stacked parts of all iterations. After
+	// an error nothing is added.
+	Loop(l Loop) (after, stacked []*Value, err error)
+	// RunsLoops reports whether executions can run loops of known counts; otherwise they are unrolled.
+	RunsLoops() bool
 	// Require makes runs fail if a condition, computed from data, does not have a value; why is the message.
 	Require(cond *Value, is bool, why string) error
 	// Budget returns the budget; Add, Constant and Body charge it themselves.

@@ -10,5 +10,5 @@ var Lowered = slices.Concat(
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
 	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs, detDefs, deformConvDefs,
 	recurrentDefs, quantizeDefs, blockMatMulDefs, scaledConvDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
-	numbersDefs, selectionDefs, uniqueDefs, suppressionDefs,
+	numbersDefs, loopDefs, selectionDefs, uniqueDefs, suppressionDefs,
 )

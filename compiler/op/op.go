@@ -25,6 +25,8 @@ const (
 	Permute
 	// Known is computed from types and attributes alone when the model is read.
 	Known
+	// Control begins or ends a loop.
+	Control
 )
 
 // Type is the element type and shape of a value.

@@ -142,10 +142,10 @@ func (g *generator) roll() {
 	g.nodeOf("Concat", t.dtype, t.dims, []string{b.name, a.name}, integer("axis", int64(axis)))
 }
 
-// recurrent adds a recurrent layer over the first axis, whose steps the compiler unrolls.
+// recurrent adds a recurrent layer over the first axis.
 func (g *generator) recurrent() {
 	t, ok := g.any(func(t tensor) bool {
-		return isSingle(t) && t.rank() == 3 && isFull(t) && !t.dims.At(0).IsOpen() && !t.dims.At(2).IsOpen()
+		return isSingle(t) && t.rank() == 3 && isFull(t) && !t.dims.At(2).IsOpen()
 	})
 	if !ok {
 		return

@@ -2,6 +2,8 @@ package importer
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/extent"
@@ -150,6 +152,103 @@ func (s *site) Branch(g *onnx.Graph, cond *op.Value, is bool) ([]*op.Item, error
 
 // requiredOpset is the operator set of nodes that compute what runs require.
 const requiredOpset = 17
+
+// RunsLoops reports whether executions can run loops.
+func (s *site) RunsLoops() bool { return !s.builder.unrolled }
+
+// Loop adds a loop.
+func (s *site) Loop(l op.Loop) (after, stacked []*op.Value, err error) {
+	b := s.builder
+	undo := b.checkpoint()
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
+	v := b.valuesOf([]*op.Value{s.Extents(l.Name, []extent.Extent{l.Count})})[0]
+	iterations, err := b.computed(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	loop := &graph.Loop{Name: l.Name, Counter: b.NewValue(b.NextName(l.Name), op.Type{DType: array.Int64}), Count: l.Count, While: l.While}
+	loop.Counter.CounterOf = loop
+	b.Loops = append(b.Loops, loop)
+	step := b.Graph.Extents.Add(&extent.Symbol{Name: "step of " + l.Name, Max: max(0, l.Count.Max()-1), Step: 1, Source: loop.Counter, Iterations: &l.Count})
+	control := func(name string, c graph.Control, out op.Type, in ...*graph.Value) (*op.Value, error) {
+		n, err := b.Apply(op.Node{Name: l.Name, Op: name, Out: out}, b.NextName(l.Name), slices.Clone(in)...)
+		if err != nil {
+			return nil, err
+		}
+		c.Loop, n.Control = loop, &c
+		loop.Control, b.Nodes = append(loop.Control, n), append(b.Nodes, n)
+		return b.item(n.Result).Tensor, nil
+	}
+	states := make([]*op.Value, len(l.Init))
+	for k, init := range l.Init {
+		v, err := b.computed(b.values[init])
+		if err != nil {
+			return nil, nil, err
+		}
+		if states[k], err = control(op.LoopState, graph.Control{State: k}, op.Type{}, v, iterations); err != nil {
+			return nil, nil, err
+		}
+	}
+	required, known := len(b.required), len(b.Graph.Extents.Symbols())
+	made, err := l.Body(step, states)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(b.required) > required {
+		return nil, nil, fmt.Errorf("an iteration fails where a branch does not fit: %s", b.required[required].why)
+	}
+	for _, part := range made.Parts {
+		for _, e := range part.Shape.Extents() {
+			if e.DependsOn(b.Graph.Extents.Symbols()[known:]) {
+				return nil, nil, fmt.Errorf("the part of an iteration is %v, of which iterations compute the extents", part.Type)
+			}
+		}
+	}
+	ends := []*graph.Value{nil, iterations}
+	for k, next := range made.Next {
+		v, err := b.computed(b.values[next])
+		if err != nil {
+			return nil, nil, err
+		}
+		if v.DType != states[k].DType || !v.Shape.Equal(states[k].Shape) {
+			return nil, nil, fmt.Errorf("state %d changes from %v to %v", k, states[k].Type, v.Type)
+		}
+		ends = append(ends, v)
+	}
+	for k := range states {
+		ends[0] = ends[2+k]
+		v, err := control(op.LoopEnd, graph.Control{State: k}, op.Type{}, ends...)
+		if err != nil {
+			return nil, nil, err
+		}
+		after = append(after, v)
+	}
+	for k, part := range made.Parts {
+		v, err := b.computed(b.values[part])
+		if err != nil {
+			return nil, nil, err
+		}
+		ends[0] = v
+		whole, err := control(op.LoopStack, graph.Control{At: made.At[k]}, op.Type{DType: v.DType, Shape: v.Shape.With(0, l.Count)}, ends...)
+		if err != nil {
+			return nil, nil, err
+		}
+		stacked = append(stacked, whole)
+	}
+	return after, stacked, nil
+}
+
+// checkpoint returns a function that removes what was added since.
+func (b *builder) checkpoint() (undo func()) {
+	nodes, loops, required, materialised := len(b.Nodes), len(b.Loops), len(b.required), maps.Clone(b.materialised)
+	return func() {
+		b.Nodes, b.Loops, b.required, b.materialised = b.Nodes[:nodes], b.Loops[:loops], b.required[:required], materialised
+	}
+}
 
 // Require adds a condition of the graph's execution.
 func (s *site) Require(cond *op.Value, is bool, why string) error {

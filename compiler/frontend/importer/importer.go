@@ -26,8 +26,8 @@ type builder struct {
 	extents map[extent.Extent]*op.Value
 	// materialised maps values of known numbers to those that executions compute.
 	materialised map[*graph.Value]*graph.Value
-	// floatKernels is that of Given.
-	floatKernels bool
+	// floatKernels and unrolled are those of Given.
+	floatKernels, unrolled bool
 }
 
 // requirement is a scalar bool that must be true in an execution, and the message if it is false.
@@ -46,15 +46,15 @@ type Given struct {
 	Derived map[string]string
 	// Values fixes inputs of one element.
 	Values map[string]float64
-	// FloatKernels turns quantised kernels of convolutions into floats (array.Storage).
-	FloatKernels bool
+	// FloatKernels turns quantised kernels of convolutions into floats, and Unrolled unrolls loops (array.Storage).
+	FloatKernels, Unrolled bool
 }
 
 // Build reads a model.
 func Build(m *onnx.Model, given Given, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
 		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Extents: &extent.Set{}}, functions: functionsOf(m),
-		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, extents: map[extent.Extent]*op.Value{}, materialised: map[*graph.Value]*graph.Value{}, floatKernels: given.FloatKernels,
+		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, extents: map[extent.Extent]*op.Value{}, materialised: map[*graph.Value]*graph.Value{}, floatKernels: given.FloatKernels, unrolled: given.Unrolled,
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {

@@ -48,7 +48,7 @@ func assignLayouts(g *graph.Graph) error {
 			v.Layout = rows
 		}
 	}
-	return nil
+	return layStates(g)
 }
 
 func naturalLayout(n *graph.Node) []int {

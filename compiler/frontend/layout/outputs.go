@@ -28,6 +28,65 @@ func separateOutputs(g *graph.Graph) error {
 		}
 		taken[root] = true
 	}
+	return separateStates(g)
+}
+
+// separateStates copies the next value of a state that is a view of a state: the states change while they are read.
+func separateStates(g *graph.Graph) error {
+	for _, l := range g.Loops {
+		for k, v := range l.Next() {
+			root := v
+			for root.Producer != nil && root.Producer.Control == nil && root.Producer.IsView() {
+				root = root.Producer.Operands[0]
+			}
+			if root.Producer == nil || root.Producer.Op != op.LoopState {
+				continue
+			}
+			n, err := copyOf(g, v, v.Name+".next")
+			if err != nil {
+				return err
+			}
+			g.Insert(g.FirstEnd(l), n)
+			l.SetNext(k, n.Result)
+		}
+	}
+	return nil
+}
+
+// layStates copies the values of states that are not in row-major order, as loops move them.
+func layStates(g *graph.Graph) error {
+	isInRows := func(v *graph.Value) bool {
+		rows := op.RowMajor(v.Shape.Rank())
+		if v.Const == nil && !op.SameLayout(v.Shape.Max(), v.Layout, rows) {
+			return false
+		}
+		v.Layout = rows
+		return true
+	}
+	for _, l := range g.Loops {
+		for _, n := range l.Control {
+			if n.Op != op.LoopState || isInRows(n.Operands[0]) {
+				continue
+			}
+			c, err := copyOf(g, n.Operands[0], n.Operands[0].Name+".rows")
+			if err != nil {
+				return err
+			}
+			n.Operands[0] = c.Result
+			g.Insert(slices.Index(g.Nodes, n), c)
+		}
+		for k, v := range l.Next() {
+			if isInRows(v) {
+				continue
+			}
+			c, err := copyOf(g, v, v.Name+".rows")
+			if err != nil {
+				return err
+			}
+			g.Insert(g.FirstEnd(l), c)
+			l.SetNext(k, c.Result)
+		}
+	}
 	return nil
 }
 

@@ -52,11 +52,19 @@ func (p Place) IsDense(shape []int64) bool {
 
 // ArgumentStrides returns the strides of a kernel argument, or nil if the value is dense and separate in memory.
 func ArgumentStrides(v *graph.Value) []int64 {
-	p, _ := Of(v)
-	if offset, fixed := p.Offset.Const(); fixed && p.IsDense(Physical(v)) && offset*v.InMemory().Bytes()%program.Alignment == 0 {
-		return nil
+	if p, _ := Of(v); !p.IsDense(Physical(v)) || !isAligned(p.Offset, v.InMemory().Bytes()) {
+		return p.Strides
 	}
-	return p.Strides
+	return nil
+}
+
+// isAligned reports whether a start, in elements, is aligned in each iteration of the loops around it.
+func isAligned(start extent.Extent, bytes int64) bool {
+	plus, times, ok := start.Linear()
+	for s, n := range times {
+		ok = ok && graph.LoopOf(s) != nil && n*bytes%program.Alignment == 0
+	}
+	return ok && plus*bytes%program.Alignment == 0
 }
 
 // axis is a number of elements at equal distances.

@@ -13,11 +13,16 @@ import (
 // transpositions share the bytes of their operands, slices and splits are parts of them, and the operands of a
 // concatenation are computed in place. Kernels access parts through strides. An output of the model is never a part.
 func shareMemory(g *graph.Graph) error {
+	g.GroupLoops()
 	s := &sharing{Graph: g, readers: g.Users()}
 	for _, n := range g.Nodes {
 		switch n.Def().Kind {
 		case op.Reshaping, op.Permute:
 			n.Result.Within = &graph.Within{Of: n.Operands[0]}
+		case op.Control:
+			if n.Op == op.LoopEnd { // what the loop leaves in the memory of the state
+				n.Result.Within = &graph.Within{Of: n.Control.Loop.States()[n.Control.State]}
+			}
 		}
 	}
 	for _, n := range g.Nodes {
@@ -25,6 +30,12 @@ func shareMemory(g *graph.Graph) error {
 	}
 	// Backward, so that a concatenation that is an operand of another one is placed before its own operands.
 	for _, n := range slices.Backward(slices.Clone(g.Nodes)) {
+		if n.Op == op.LoopStack {
+			if err := s.stack(n); err != nil {
+				return err
+			}
+			continue
+		}
 		axis, ok := n.Concat()
 		if !ok {
 			continue
@@ -39,6 +50,32 @@ func shareMemory(g *graph.Graph) error {
 type sharing struct {
 	*graph.Graph
 	readers map[*graph.Value][]*graph.Node
+	// stacking is the loop whose parts of a stacked result are placed; its next states may be among them.
+	stacking *graph.Loop
+}
+
+// stack computes the parts of a stacked result in its memory, or copies them there.
+func (s *sharing) stack(n *graph.Node) error {
+	v, begin := n.Operands[0], make([]extent.Extent, n.Result.Shape.Rank())
+	begin[0] = n.Control.At
+	root := v
+	for root.Within != nil {
+		root = root.Within.Of
+	}
+	inside := append(slices.Clone(n.Loops), n.Control.Loop)
+	s.stacking = n.Control.Loop
+	defer func() { s.stacking = nil }()
+	if p := root.Producer; p != nil && p.Control == nil && slices.Equal(p.Loops, inside) && s.put(v, n.Result, begin) != nil {
+		return nil
+	}
+	c, err := copyOf(s.Graph, v, v.Name+".part")
+	if err != nil {
+		return err
+	}
+	c.Result.Within, c.Loops = &graph.Within{Of: n.Result, Begin: begin}, inside
+	n.Operands[0] = c.Result
+	s.Insert(s.FirstEnd(n.Control.Loop), c)
+	return nil
 }
 
 // takePart makes the result of a slice a part of its operand, unless a later reshape would have no strides.
@@ -148,11 +185,11 @@ func (s *sharing) put(v, whole *graph.Value, begin []extent.Extent) (undo func()
 		root = root.Within.Of
 	}
 	root := path[len(path)-1]
-	if root.Producer == nil || root.Within != nil {
+	if root.Producer == nil || root.Producer.Is(op.LoopState) || root.Within != nil {
 		return nil
 	}
 	views := append(viewsOf(s.readers, root), root)
-	if anyOutput(s.Graph, views) {
+	if slices.ContainsFunc(views, func(v *graph.Value) bool { return s.IsOutputBeside(s.stacking, v) }) {
 		return nil
 	}
 	layout := v.Layout

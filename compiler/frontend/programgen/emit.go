@@ -22,6 +22,9 @@ type emitter struct {
 	tasks map[string]int
 	// symbols maps the symbols of open extents to their numbers in the program.
 	symbols map[*extent.Symbol]int
+	// loops maps the loops that began to their numbers in the program; running holds those not yet ended.
+	loops   map[*graph.Loop]int
+	running []*graph.Loop
 }
 
 // Program returns the program that runs the kernels of a graph in order. The extents are those of the graph's symbols.
@@ -30,10 +33,12 @@ func Program(g *graph.Graph, kernels []*graph.Kernel, extents []program.Extent) 
 	e := newEmitter(g)
 	e.open(g, extents)
 	for _, kernel := range kernels {
+		e.loop(kernel.Anchor.Loops)
 		if err := e.call(kernel); err != nil {
 			return nil, fmt.Errorf("kernel of node %q (%s): %w", kernel.Anchor.Name, kernel.Anchor.Op, err)
 		}
 	}
+	e.loop(nil)
 	e.outputs(g)
 	for _, v := range slices.Concat(g.Inputs, g.Outputs[:g.Own]) {
 		if err := e.vary(v); err != nil {
@@ -45,11 +50,12 @@ func Program(g *graph.Graph, kernels []*graph.Kernel, extents []program.Extent) 
 	}
 	e.checks(g)
 	e.program.FindConditions()
+	e.program.CountRepeats()
 	return e.program, nil
 }
 
 func newEmitter(g *graph.Graph) *emitter {
-	e := &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}, symbols: map[*extent.Symbol]int{}}
+	e := &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}, symbols: map[*extent.Symbol]int{}, loops: map[*graph.Loop]int{}}
 	for _, v := range g.Inputs {
 		e.program.Inputs = append(e.program.Inputs, e.value(v))
 	}
@@ -82,16 +88,60 @@ func (e *emitter) value(v *graph.Value) int {
 	}
 	made := program.Value{Name: v.Name, DType: v.InMemory(), Shape: layout.Physical(v), Alias: -1}
 	if p, _ := layout.Of(v); p.Root != v {
-		f, _ := e.form(p.Offset) // only linear starts are placed so
-		if made.Alias, made.Offset = e.value(p.Root), f.Plus; p.Offset.IsOpen() {
-			made.Moves = f.Times
-		}
+		made.Alias = e.value(p.Root)
+		e.place(&made, p.Offset)
 		if !p.IsDense(made.Shape) {
 			made.Strides = p.Strides
 		}
 	}
 	e.index[key] = e.add(made)
 	return e.index[key]
+}
+
+// place sets the start of a value that is part of another one. Only linear starts are placed so.
+func (e *emitter) place(v *program.Value, start extent.Extent) {
+	plus, times, _ := start.Linear()
+	v.Offset = plus
+	for s, n := range times {
+		to, at, of := &v.Moves, e.symbols[s], len(e.symbols)
+		if l := graph.LoopOf(s); l != nil {
+			to, at, of = &v.Turns, e.loops[l], len(e.loops)
+		}
+		if *to == nil {
+			*to = make([]int64, of)
+		}
+		(*to)[at] = n
+	}
+}
+
+// loop ends the loops that are not around the next kernel, and begins those that are.
+func (e *emitter) loop(around []*graph.Loop) {
+	same := 0
+	for same < min(len(around), len(e.running)) && around[same] == e.running[same] {
+		same++
+	}
+	for _, l := range slices.Backward(e.running[same:]) {
+		made := &e.program.Loops[e.loops[l]]
+		made.End = len(e.program.Calls)
+		for k, next := range l.Next() {
+			made.States[k].Next = e.value(next)
+		}
+	}
+	for _, l := range around[same:] {
+		e.loops[l] = len(e.program.Loops)
+		made := program.Loop{
+			Name: l.Name, First: len(e.program.Calls), Counter: e.value(l.Counter), Iterations: e.value(l.Iterations()),
+			Most: l.Count.Max(), While: l.While,
+		}
+		if _, ok := e.form(l.Count); ok {
+			made.Count = l.Count.String()
+		}
+		for k, state := range l.States() {
+			made.States = append(made.States, program.State{Init: e.value(l.Control[k].Operands[0]), Value: e.value(state)})
+		}
+		e.program.Loops = append(e.program.Loops, made)
+	}
+	e.running = around
 }
 
 func (e *emitter) add(v program.Value) int {

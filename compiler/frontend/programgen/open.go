@@ -25,7 +25,11 @@ func (e *emitter) form(x extent.Extent) (f program.Form, ok bool) {
 	plus, times, ok := x.Linear()
 	f = program.Form{Plus: plus, Times: make([]int64, len(e.symbols))}
 	for s, n := range times {
-		f.Times[e.symbols[s]] = n
+		k, chosen := e.symbols[s]
+		if !chosen {
+			return f, false
+		}
+		f.Times[k] = n
 	}
 	return f, ok
 }

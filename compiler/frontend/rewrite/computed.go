@@ -17,7 +17,7 @@ func mergeComputed(g *graph.Graph) error {
 	first, with := map[string]*graph.Value{}, map[*graph.Value]*graph.Value{}
 	computed := map[*graph.Value]bool{}
 	for _, n := range g.Nodes {
-		isComputed := !n.Weights && (len(n.Operands) > 0 || n.Numbers != nil)
+		isComputed := !n.Weights && !dependsOnIteration(n) && (len(n.Operands) > 0 || n.Numbers != nil)
 		for _, v := range n.Operands {
 			isComputed = isComputed && (v == nil || v.Const != nil || v.Numbers != nil || computed[v])
 		}
@@ -36,6 +36,11 @@ func mergeComputed(g *graph.Graph) error {
 	}
 	g.ReplaceAll(with)
 	return nil
+}
+
+// dependsOnIteration reports whether a node is a part of a loop by itself.
+func dependsOnIteration(n *graph.Node) bool {
+	return n.Control != nil || slices.ContainsFunc(n.Counts(), func(v *graph.Value) bool { return v.CounterOf != nil })
 }
 
 // sameComputed returns a key that is equal for nodes that compute the same, after the given substitutions; ok is

@@ -16,7 +16,7 @@ const maxNodes = 40
 // result with further readers is stored, and the operators after it are still computed in the same kernel. A value
 // that only a product reads is computed in the product's kernel. Views outside kernels become aliases.
 func Partition(g *graph.Graph) []*graph.Kernel {
-	g.Number()
+	g.GroupLoops()
 	p := &partitioner{Graph: g, readers: g.Users()}
 	var anchors, rest []*graph.Node
 	for _, n := range g.Nodes {
@@ -79,14 +79,14 @@ func (p *partitioner) region(v *graph.Value) []*graph.Node {
 	if p.IsOutput(v) {
 		return nil
 	}
-	if users := p.readers[v]; len(users) == 1 && users[0].Kernel == nil && (users[0].Def().Kind == op.Permute || op.OnlyUnits(users[0].Node)) {
+	if users := p.readers[v]; len(users) == 1 && users[0].Kernel == nil && isBeside(users[0], v.Producer) && (users[0].Def().Kind == op.Permute || op.OnlyUnits(users[0].Node)) {
 		return users
 	}
 	var region []*graph.Node
 	inside := map[*graph.Value]bool{v: true}
 	for len(region) < maxNodes {
 		n := p.next(region, inside)
-		if n == nil || n.Kernel != nil || n.Def().Kind != op.ElementWise || !n.Out.Shape.Equal(v.Shape) {
+		if n == nil || n.Kernel != nil || n.Def().Kind != op.ElementWise || !n.Out.Shape.Equal(v.Shape) || !isBeside(n, v.Producer) {
 			return nil
 		}
 		if p.chooses(n) || p.yields(n, inside) {
@@ -102,6 +102,11 @@ func (p *partitioner) region(v *graph.Value) []*graph.Node {
 		inside[n.Result] = true
 	}
 	return nil
+}
+
+// isBeside reports whether a node is computed as often as another one.
+func isBeside(n, other *graph.Node) bool {
+	return n.Control == nil && slices.Equal(n.Loops, other.Loops)
 }
 
 // chooses reports whether n selects, by one computed bool, between values computed for it alone. Such a node gets
@@ -207,7 +212,7 @@ func (p *partitioner) prologue(v *graph.Value, kernel *graph.Kernel) *graph.Kern
 		return nil
 	}
 	f := v.Producer.Kernel
-	if f == nil || f.Tail().Result != v || len(f.Stored) != 1 || len(f.Nodes)+len(kernel.Nodes) > maxNodes {
+	if f == nil || !isBeside(f.Anchor, kernel.Anchor) || f.Tail().Result != v || len(f.Stored) != 1 || len(f.Nodes)+len(kernel.Nodes) > maxNodes {
 		return nil
 	}
 	if slices.ContainsFunc(f.Nodes, func(n *graph.Node) bool { return n.Def().Kind != op.ElementWise || n.ToFloat8() }) {
@@ -231,7 +236,7 @@ func (p *partitioner) also(kernel *graph.Kernel) []*graph.Node {
 		if n.Kernel != nil || n.Def().Kind != op.ElementWise || !n.Out.Shape.Equal(tail.Out.Shape) || !slices.Equal(n.Result.Layout, tail.Result.Layout) {
 			continue
 		}
-		if n.Is(op.Dequantize) { // its readers convert the stored integers themselves
+		if n.Is(op.Dequantize) || !isBeside(n, tail) { // its readers convert the stored integers themselves
 			continue
 		}
 		if p.chooses(n) || p.yields(n, map[*graph.Value]bool{tail.Result: true}) {

@@ -40,15 +40,15 @@ func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *search
 // no model overflows. float16 has three more bits of precision, but the range of activations is unknown.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
 	if !t.GPU.HasWarps() {
-		return array.Storage{}
+		return array.Storage{Unrolled: true}
 	}
 	if numerics < schedule.Fast {
-		return array.Storage{RowBytes: rowBytes, FloatKernels: true}
+		return array.Storage{RowBytes: rowBytes, FloatKernels: true, Unrolled: true}
 	}
 	if as == array.Invalid {
 		as = array.BFloat16
 	}
-	return array.Storage{Type: as, RowBytes: rowBytes, FloatKernels: true}
+	return array.Storage{Type: as, RowBytes: rowBytes, FloatKernels: true, Unrolled: true}
 }
 
 // Properties of the cards that schedules are written for.
