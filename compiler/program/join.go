@@ -72,6 +72,9 @@ func (j *joiner) add(k int, p *Program) {
 	}
 	for _, l := range p.Loops {
 		l.First, l.End, l.Counter, l.Iterations = l.First+calls, l.End+calls, l.Counter+first, l.Iterations+first
+		if len(p.Extents) > 0 {
+			l.Count = "" // the extents have other names
+		}
 		l.States = slices.Clone(l.States)
 		for i, s := range l.States {
 			l.States[i] = State{s.Init + first, s.Value + first, s.Next + first}

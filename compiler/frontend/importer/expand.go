@@ -156,9 +156,15 @@ const requiredOpset = 17
 // RunsLoops reports whether executions can run loops.
 func (s *site) RunsLoops() bool { return !s.builder.unrolled }
 
+// maxLoops limits the loops of a model, each of which passes over the graph look for.
+const maxLoops = 256
+
 // Loop adds a loop.
 func (s *site) Loop(l op.Loop) (after, stacked []*op.Value, err error) {
 	b := s.builder
+	if len(b.Loops) == maxLoops {
+		return nil, nil, fmt.Errorf("the model has more than %d loops", maxLoops)
+	}
 	undo := b.checkpoint()
 	defer func() {
 		if err != nil {
