@@ -16,6 +16,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -99,8 +100,6 @@ func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
 // TestCandidatesThatChangeTheirProcessSpoilNoNeighbour runs each candidate before an audit, which computes a correct
 // result only in a process with the state that it had at its start. The calls of refused candidates fail.
 func TestCandidatesThatChangeTheirProcessSpoilNoNeighbour(t *testing.T) {
-	refused := []string{"confines_itself", "handles_signals", "starts_timers", "limits_itself", "yields_to_others", "places_memory", "splits_pages",
-		"slows_its_threads", "makes_pipes", "starts_threads"}
 	caught := []wanted{
 		{"rounds", crash, "the floating-point mode"},
 		{"flushes_denormals", crash, "the floating-point mode"},
@@ -113,7 +112,7 @@ func TestCandidatesThatChangeTheirProcessSpoilNoNeighbour(t *testing.T) {
 	if runtime.NumCPU() > 1 {
 		caught = append(caught, wanted{"confines_workers", crash, "the processors of a thread"})
 	}
-	for _, kernel := range refused {
+	for _, kernel := range refusedChanges {
 		caught = append(caught, wanted{kernel, none, ""})
 	}
 	var want []wanted
@@ -138,6 +137,37 @@ func TestCandidatesThatChangeTheirProcessSpoilNoNeighbour(t *testing.T) {
 		p.Kernels, p.Finalists = kernels[:wire.MaxFinalists], true
 		check(t, measureAll(t, p), want[:wire.MaxFinalists])
 	})
+}
+
+// refusedChanges lists candidates whose changes of their process are refused.
+var refusedChanges = []string{"confines_itself", "handles_signals", "starts_timers", "limits_itself", "yields_to_others", "places_memory",
+	"splits_pages", "slows_its_threads", "makes_pipes", "starts_threads"}
+
+// BenchmarkNeighbours compares the time of a kernel after candidates that change their process with its time after a
+// good one, in turns.
+func BenchmarkNeighbours(b *testing.B) {
+	m := newBench(b, native(b))
+	caught := []string{"rounds", "flushes_denormals", "flushes_on_workers", "blocks_signals", "keeps_descriptors", "closes_descriptors", "replaces_the_runtime"}
+	for _, change := range slices.Concat([]string{"good"}, refusedChanges, caught) {
+		b.Run(change, func(b *testing.B) {
+			p := m.plan(b, "good", "slow")
+			if change != "good" {
+				m.kernels(b, "changes.c", "changes.so", "-DKERNELS=K("+change+")", "-DAUDITS=", fmt.Sprintf("-DPROCESSORS=%d", runtime.NumCPU()))
+				p.Candidates = append(p.Candidates, m.path("changes.so"))
+			}
+			var ratios []float64
+			for b.Loop() {
+				var seconds [2]float64
+				for k, first := range []string{"good", change} {
+					p.Kernels = []string{first, "slow"}
+					outcomes := measureAll(b, p)
+					seconds[k] = median(&outcomes[1])
+				}
+				ratios = append(ratios, seconds[1]/seconds[0])
+			}
+			b.ReportMetric(stats.Of(ratios).Median, "ratio")
+		})
+	}
 }
 
 // lyingModes lists the modes of measurement.
