@@ -27,8 +27,8 @@ func (s *source) plan() string {
 		s.value(v)
 	}
 	fmt.Fprintf(&b, "#include \"%s.h\"\n\n%s\n", s.prefix, s.kernelHeader())
-	if len(s.program.Loops) > 0 {
-		b.WriteString("#include <string.h>\n\n")
+	if len(s.program.Loops) > 0 { // a board may have no C library
+		b.WriteString("static void move_bytes(char *to, const char *from, int64_t bytes) {\n  while (bytes-- > 0) *to++ = *from++;\n}\n\n")
 	}
 	for k := range s.program.Tasks {
 		fmt.Fprintf(&b, "extern const struct tilth_kernel %s;\n", s.symbol(k))

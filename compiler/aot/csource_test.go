@@ -78,9 +78,14 @@ func choice(threshold float64) func() *onnx.Model {
 	}
 }
 
+// steps returns a recurrent layer, which is a loop.
+func steps() *onnx.Model {
+	return modeltest.New().Opset(18).Input("x", 9, 1, 4).Constant("w", 1, 16, 4).Constant("r", 1, 16, 4).Node("y = LSTM x w r").Output("y")
+}
+
 // small are models that fit microcontrollers.
 var small = map[string]func() *onnx.Model{
-	"perceptron": perceptron, "convolutions": convolutions, "integers": quantisedLayers,
+	"perceptron": perceptron, "convolutions": convolutions, "integers": quantisedLayers, "steps": steps,
 	"then": choice(-1), "else": choice(1), // inputs lie between
 }
 

@@ -209,7 +209,7 @@ func (l *layout) beginLoop(loop int) string {
 	var b strings.Builder
 	made := l.program.Loops[loop]
 	for _, s := range made.States {
-		fmt.Fprintf(&b, "  memcpy(%s, %s, %d);\n", l.value(s.Value), l.value(s.Init), valueBytes(l.program, s.Value))
+		fmt.Fprintf(&b, "  move_bytes(%s, %s, %d);\n", l.value(s.Value), l.value(s.Init), valueBytes(l.program, s.Value))
 	}
 	while := ""
 	if made.While {
@@ -224,7 +224,7 @@ func (l *layout) beginLoop(loop int) string {
 func (l *layout) endLoop(loop int) string {
 	var b strings.Builder
 	for _, s := range l.program.Loops[loop].States {
-		fmt.Fprintf(&b, "  memcpy(%s, %s, %d);\n", l.value(s.Value), l.value(s.Next), valueBytes(l.program, s.Value))
+		fmt.Fprintf(&b, "  move_bytes(%s, %s, %d);\n", l.value(s.Value), l.value(s.Next), valueBytes(l.program, s.Value))
 	}
 	return b.String() + "  }\n"
 }

@@ -15,7 +15,7 @@ func (l *layout) planSource() string {
 	var b strings.Builder
 	b.WriteString("#include \"model.h\"\n\n")
 	if len(l.program.Loops) > 0 {
-		b.WriteString("#include <string.h>\n\n")
+		b.WriteString("#include <string.h>\n\n#define move_bytes memcpy\n\n")
 	}
 	l.declareKernels(&b)
 	if l.checksLibraries {
