@@ -246,8 +246,8 @@ func (e Extent) least() int64 {
 // maxLoops limits the loops whose iterations least considers.
 const maxLoops = 8
 
-// iteration returns the number of an iteration in which a sum is monotonic, and whether it is decreasing; nil if there
-// is none.
+// iteration returns the number of an iteration in which a sum is monotonic, and whether it is decreasing; nil for
+// other sums.
 func (e Extent) iteration() (s *Symbol, last bool) {
 	if e.of == nil {
 		return nil, false

@@ -54,7 +54,7 @@ type recurrentLayer struct {
 	steps, batch             extent.Extent
 	dtype                    array.DType
 	batchFirst               bool
-	// mask [steps,batch,1] tells which sequences include a step; nil if all sequences have all steps.
+	// mask is true, in bool[steps,batch,1], where a sequence includes a step; nil if all sequences have all steps.
 	mask *Value
 }
 

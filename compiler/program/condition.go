@@ -66,6 +66,11 @@ func (p *Program) FindConditions() {
 			writers[p.Root(v)] = k
 		}
 	}
+	for _, l := range p.Loops {
+		for _, s := range l.States { // not known before the loop
+			writers[p.Root(s.Value)] = l.First - 1
+		}
+	}
 	for k, t := range p.Tasks {
 		reads[k] = readsOf(t.Workload)
 	}

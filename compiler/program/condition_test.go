@@ -178,3 +178,13 @@ func TestEvaluationMakesTheCallsThatAreNeeded(t *testing.T) {
 		}
 	}
 }
+
+// TestStateOfALoopIsNoConditionBeforeIt: what an iteration chooses by a state is computed before the loop, in which
+// the state may change.
+func TestStateOfALoopIsNoConditionBeforeIt(t *testing.T) {
+	m := &maker{t: t}
+	c, x := m.input(array.Bool), m.input(array.Float32, 4)
+	before, state, n := m.call(negated, x), m.value(array.Bool), m.value(array.Int64)
+	m.Loops = []program.Loop{{First: 1, End: 3, Counter: n, Iterations: n, States: []program.State{{Init: c, Value: state, Next: c}}}}
+	m.want([]int{m.call(chosen, state, m.call(sum, before, before), x)}, "", fmt.Sprint(state, "=true "), "")
+}

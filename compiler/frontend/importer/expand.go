@@ -176,26 +176,21 @@ func (s *site) Loop(l op.Loop) (after, stacked []*op.Value, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	loop := &graph.Loop{Name: l.Name, Counter: b.NewValue(b.NextName(l.Name), op.Type{DType: array.Int64}), Count: l.Count, While: l.While}
-	loop.Counter.CounterOf = loop
-	b.Loops = append(b.Loops, loop)
-	step := b.Graph.Extents.Add(&extent.Symbol{Name: "step of " + l.Name, Max: max(0, l.Count.Max()-1), Step: 1, Source: loop.Counter, Iterations: &l.Count})
-	control := func(name string, c graph.Control, out op.Type, in ...*graph.Value) (*op.Value, error) {
-		n, err := b.Apply(op.Node{Name: l.Name, Op: name, Out: out}, b.NextName(l.Name), slices.Clone(in)...)
-		if err != nil {
-			return nil, err
-		}
-		c.Loop, n.Control = loop, &c
-		loop.Control, b.Nodes = append(loop.Control, n), append(b.Nodes, n)
-		return b.item(n.Result).Tensor, nil
-	}
+	m := &loopMaker{builder: b, made: &graph.Loop{
+		Name: l.Name, Counter: b.NewValue(b.NextName(l.Name), op.Type{DType: array.Int64}), Count: l.Count, While: l.While,
+	}}
+	m.made.Counter.CounterOf = m.made
+	b.Loops = append(b.Loops, m.made)
+	step := b.Graph.Extents.Add(&extent.Symbol{
+		Name: "step of " + l.Name, Max: max(0, l.Count.Max()-1), Step: 1, Source: m.made.Counter, Iterations: &l.Count,
+	})
 	states := make([]*op.Value, len(l.Init))
 	for k, init := range l.Init {
 		v, err := b.computed(b.values[init])
 		if err != nil {
 			return nil, nil, err
 		}
-		if states[k], err = control(op.LoopState, graph.Control{State: k}, op.Type{}, v, iterations); err != nil {
+		if states[k], err = m.add(op.LoopState, graph.Control{State: k}, op.Type{}, v, iterations); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -214,9 +209,31 @@ func (s *site) Loop(l op.Loop) (after, stacked []*op.Value, err error) {
 			}
 		}
 	}
+	return m.end(states, made, iterations)
+}
+
+// loopMaker adds the nodes that begin and end a loop.
+type loopMaker struct {
+	*builder
+	made *graph.Loop
+}
+
+// add adds a node that begins or ends the loop.
+func (m *loopMaker) add(name string, c graph.Control, out op.Type, in ...*graph.Value) (*op.Value, error) {
+	n, err := m.Apply(op.Node{Name: m.made.Name, Op: name, Out: out}, m.NextName(m.made.Name), slices.Clone(in)...)
+	if err != nil {
+		return nil, err
+	}
+	c.Loop, n.Control = m.made, &c
+	m.made.Control, m.Nodes = append(m.made.Control, n), append(m.Nodes, n)
+	return m.item(n.Result).Tensor, nil
+}
+
+// end adds the nodes that end the loop.
+func (m *loopMaker) end(states []*op.Value, made op.Iteration, iterations *graph.Value) (after, stacked []*op.Value, err error) {
 	ends := []*graph.Value{nil, iterations}
 	for k, next := range made.Next {
-		v, err := b.computed(b.values[next])
+		v, err := m.computed(m.values[next])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -227,19 +244,18 @@ func (s *site) Loop(l op.Loop) (after, stacked []*op.Value, err error) {
 	}
 	for k := range states {
 		ends[0] = ends[2+k]
-		v, err := control(op.LoopEnd, graph.Control{State: k}, op.Type{}, ends...)
+		v, err := m.add(op.LoopEnd, graph.Control{State: k}, op.Type{}, ends...)
 		if err != nil {
 			return nil, nil, err
 		}
 		after = append(after, v)
 	}
 	for k, part := range made.Parts {
-		v, err := b.computed(b.values[part])
-		if err != nil {
+		if ends[0], err = m.computed(m.values[part]); err != nil {
 			return nil, nil, err
 		}
-		ends[0] = v
-		whole, err := control(op.LoopStack, graph.Control{At: made.At[k]}, op.Type{DType: v.DType, Shape: v.Shape.With(0, l.Count)}, ends...)
+		t := op.Type{DType: part.DType, Shape: part.Shape.With(0, m.made.Count)}
+		whole, err := m.add(op.LoopStack, graph.Control{At: made.At[k]}, t, ends...)
 		if err != nil {
 			return nil, nil, err
 		}
