@@ -7,7 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -87,23 +86,7 @@ func TestLoopsAreTheSameAsUnrolled(t *testing.T) {
 			if len(looped.Loops) == 0 || len(unrolled.Loops) != 0 {
 				t.Errorf("%d loops, and %d in an unrolled program", len(looped.Loops), len(unrolled.Loops))
 			}
-			inputs := map[string]*array.Array{}
-			for k, v := range looped.Inputs {
-				inputs[looped.Values[v].Name] = modeltest.Wave(float64(k), 1, looped.Values[v].Shape...)
-			}
-			want, err := evaluate.Program(unrolled, inputs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := evaluate.Program(looped, inputs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for output := range want {
-				if err := modeltest.Compare(got[output], want[output]); err != nil {
-					t.Errorf("%s: %v", output, err)
-				}
-			}
+			modeltest.CheckSame(t, name, looped, unrolled)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
@@ -39,22 +40,28 @@ func CheckOpen(t *testing.T, m *onnx.Model, open map[string]frontend.Bounds, siz
 		if err != nil {
 			t.Fatalf("%s: %v", say, err)
 		}
-		inputs := map[string]*array.Array{}
-		for k, v := range fixed.Inputs {
-			inputs[fixed.Values[v].Name] = Wave(float64(k), 1, fixed.Values[v].Shape...).As(fixed.Values[v].DType)
-		}
-		want, err := evaluate.Program(fixed, inputs)
-		if err != nil {
-			t.Fatalf("%s: %v", say, err)
-		}
-		got, err := evaluate.Program(general, inputs)
-		if err != nil {
-			t.Fatalf("%s: %v", say, err)
-		}
-		for name := range want {
-			if err := Compare(got[name], want[name]); err != nil {
-				t.Errorf("%s: %s: %v", say, name, err)
-			}
+		CheckSame(t, say, general, fixed)
+	}
+}
+
+// CheckSame compares the outputs of a program with those of another one of fixed shapes, for inputs of the other one.
+func CheckSame(t *testing.T, say string, p, fixed *program.Program) {
+	t.Helper()
+	inputs := map[string]*array.Array{}
+	for k, v := range fixed.Inputs {
+		inputs[fixed.Values[v].Name] = Wave(float64(k), 1, fixed.Values[v].Shape...).As(fixed.Values[v].DType)
+	}
+	want, err := evaluate.Program(fixed, inputs)
+	if err != nil {
+		t.Fatalf("%s: %v", say, err)
+	}
+	got, err := evaluate.Program(p, inputs)
+	if err != nil {
+		t.Fatalf("%s: %v", say, err)
+	}
+	for name := range want {
+		if err := Compare(got[name], want[name]); err != nil {
+			t.Errorf("%s: %s: %v", say, name, err)
 		}
 	}
 }
