@@ -51,7 +51,8 @@ func (o Tolerance) OfIntegers(growth, largest float64) float64 {
 }
 
 // Tolerances returns the tolerance of each output of a workload. Rounding errors of a sum grow with the square root
-// of its length, and so does the tolerance.
+// of its length, and so does the tolerance. If only bounded functions of the sum reach an output, such as the hyperbolic
+// tangent, the sum's size counts as well, which the output does not show.
 func Tolerances(w *expr.Workload) []Tolerance {
 	list := make([]Tolerance, len(w.Outputs))
 	for k, t := range w.Outputs {
@@ -78,18 +79,64 @@ const (
 func of(out *expr.Tensor) Tolerance {
 	terms, unit, stores, squares := 1.0, 0.0, 0.0, 0.0
 	for _, t := range stagesOf(out) {
-		n := 1.0
-		for _, r := range t.Reduce {
-			n *= float64(r.Extent)
-		}
-		terms, unit = max(terms, n), max(unit, unitOf(t))
+		terms, unit = max(terms, termsOf(t)), max(unit, unitOf(t))
 		count, u := roundings(t.Body)
 		if here := stored(t.Body); t == out && here > 0 {
 			count, stores = count-here, neighbours*Roundoff(t.DType)
 		}
 		squares += float64(count) * u * u
 	}
-	return Tolerance{Sums: unit * (64 + 4*math.Sqrt(terms)), Rounding: stores + handedOn*math.Sqrt(squares)}
+	sums := unit * (64 + 4*math.Sqrt(terms))
+	if free, held := (sumsOf{}).stage(out); held > free {
+		sums *= math.Sqrt(held)
+	}
+	return Tolerance{Sums: sums, Rounding: stores + handedOn*math.Sqrt(squares)}
+}
+
+// bounded lists the functions whose results do not grow with their arguments, as those of exp do not in a softmax. The
+// error of such an argument counts in full, however small the result is beside it.
+var bounded = []expr.UnaryOp{expr.Tanh, expr.Erf, expr.Exp, expr.Sin, expr.Cos, expr.Atan}
+
+// sumsOf holds, by stage, the number of terms of the longest sum on which it depends: one with which it grows, and one
+// that a bounded function holds. A sum of n terms is about as large as the root of n of them.
+type sumsOf map[*expr.Tensor][2]float64
+
+func (s sumsOf) stage(t *expr.Tensor) (free, held float64) {
+	if known, ok := s[t]; ok {
+		return known[0], known[1]
+	}
+	free, held = s.value(t.Body)
+	if t.Combiner == expr.Sum {
+		free = max(free, termsOf(t))
+	}
+	s[t] = [2]float64{free, held}
+	return free, held
+}
+
+func (s sumsOf) value(e expr.Expr) (free, held float64) {
+	if l, ok := e.(*expr.Load); ok {
+		if l.Tensor.Role != expr.Computed {
+			return 0, 0
+		}
+		return s.stage(l.Tensor)
+	}
+	expr.Children(e, func(x expr.Expr) {
+		f, h := s.value(x)
+		free, held = max(free, f), max(held, h)
+	})
+	if n, ok := e.(*expr.Unary); ok && slices.Contains(bounded, n.Op) {
+		return 0, max(free, held)
+	}
+	return free, held
+}
+
+// termsOf returns the number of terms of a reduction.
+func termsOf(t *expr.Tensor) float64 {
+	n := 1.0
+	for _, r := range t.Reduce {
+		n *= float64(r.Extent)
+	}
+	return n
 }
 
 // unitOf returns the rounding error of a stage: that of each step if it accumulates in 16 bits, and otherwise that

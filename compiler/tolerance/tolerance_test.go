@@ -2,6 +2,7 @@ package tolerance_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -130,6 +131,48 @@ func TestSumsOfOneOutputAreNotThoseOfAnother(t *testing.T) {
 	}
 	if got, want := tolerance.Tolerances(w), []float64{0x1p-24 * (64 + 4*64), 0x1p-24 * 68}; got[0].Sums != want[0] || got[1].Sums != want[1] {
 		t.Errorf("the tolerances are %+v, want %v", got, want)
+	}
+}
+
+// TestErrorsOfSumsCountInFullBehindBoundedFunctions: sums of 512 products are near 20, their hyperbolic tangents at most
+// 1, and both have the same absolute errors near 0. Outputs that grow with the sums, too, show their size.
+func TestErrorsOfSumsCountInFullBehindBoundedFunctions(t *testing.T) {
+	const terms, columns = 512, 512
+	x, y := expr.NewInput("x", array.Float32, 1, terms), expr.NewConstant("y", array.Float32, terms, columns)
+	sum := expr.ReduceOver("sum", expr.Sum, []int64{1, columns}, []int64{terms}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(x.At(i[0], r[0]), y.At(r[0], i[1]))
+	})
+	tolerances := func(f func(sum expr.Expr) expr.Expr) float64 {
+		w, err := expr.NewWorkload([]*expr.Tensor{expr.Compute("out", sum.Shape, func(i []expr.Expr) expr.Expr { return f(sum.At(i...)) })})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tolerance.Tolerances(w)[0].Sums
+	}
+	direct := tolerances(func(e expr.Expr) expr.Expr { return e })
+	tanh := func(e expr.Expr) expr.Expr { return expr.Un(expr.Tanh, e) }
+	if got := tolerances(func(e expr.Expr) expr.Expr { return expr.MulE(e, tanh(e)) }); got != direct {
+		t.Errorf("the tolerance is %g for x tanh x, and %g for x", got, direct)
+	}
+	allowed, worst := tolerances(tanh), 0.0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		a := make([]float32, terms)
+		for k := range a {
+			a[k] = 2*rng.Float32() - 1
+		}
+		for range columns {
+			narrow, exact := float32(0), 0.0
+			for _, v := range a {
+				b := 2*rng.Float32() - 1
+				narrow += v * b
+				exact += float64(v) * float64(b)
+			}
+			worst = max(worst, math.Abs(math.Tanh(float64(narrow))-math.Tanh(exact)))
+		}
+	}
+	if worst > allowed/4 || worst < direct/10 {
+		t.Errorf("tangents of sums in float32 are off by up to %g, and %g is allowed (%g for the sums)", worst, allowed, direct)
 	}
 }
 
