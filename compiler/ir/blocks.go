@@ -3,6 +3,7 @@ package ir
 import (
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -137,9 +138,13 @@ func rebind(b Block, f func(*Alloc, Block) *Buffer, bound map[*expr.Tensor]*Buff
 
 // writtenTo returns a copy of a statement that writes to another buffer.
 func writtenTo(st Stmt, b *Buffer) Stmt {
-	c := reflect.New(reflect.TypeOf(st).Elem())
-	c.Elem().Set(reflect.ValueOf(st).Elem())
-	st = c.Interface().(Stmt)
+	if c, ok := st.(*Call); ok {
+		st = Exec(c.Instruction, slices.Clone(c.Args)...)
+	} else {
+		c := reflect.New(reflect.TypeOf(st).Elem())
+		c.Elem().Set(reflect.ValueOf(st).Elem())
+		st = c.Interface().(Stmt)
+	}
 	*written(st) = b
 	return st
 }

@@ -140,11 +140,8 @@ type Pack struct {
 	Transform *schedule.Transform
 }
 
-// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Squares, *SquareProduct,
-// *Transpose, *Prefetch, *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *LoadMatrices, *MultiplyMatrices,
-// *MultiplyShared, *FenceRegisters, *CommitProducts, *WaitProducts, *FenceAsync, *TMACopy, *MbarrierInit,
-// *MbarrierInvalidate, *MbarrierExpect, *MbarrierWait, *TileZero, *TileLoad, *TileProduct or *TileStore. Loads and
-// stores have one flat index.
+// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Copy, *Combine, *DotProduct, *Squares,
+// *SquareProduct, *Transpose, *Barrier or *Call. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -259,19 +256,6 @@ type Transpose struct {
 	Columns     []expr.Linear
 }
 
-// Prefetch prefetches the line at a distance in bytes from an element.
-type Prefetch struct {
-	Tensor *expr.Tensor
-	Index  expr.Linear
-	// Bytes is the distance, which may vary with the surrounding loops if the line is read several times.
-	Bytes expr.Linear
-	// Write is set for a line that will be written.
-	Write bool
-}
-
-// Fence is a compiler barrier: later statements must not move before it.
-type Fence struct{}
-
 // Barrier synchronises the threads of a block. Writes of each thread before it are visible to the others after it.
 type Barrier struct{}
 
@@ -284,17 +268,10 @@ type Copy struct {
 	Elements int64
 	// Valid is the condition of the copy; where it fails, zeros are written. nil means always.
 	Valid expr.Expr
+	// Starts is the kind of asynchronous copy that it starts; nil if it is over when the next statement begins. The
+	// data must not be used before the same thread has waited for it and, for other threads, a Barrier after that.
+	Starts *Async
 }
-
-// CopyAsync starts an asynchronous copy. The data must not be used before a Wait of the same thread and, for other
-// threads, a Barrier after that.
-type CopyAsync struct{ Copy }
-
-// Commit closes the group of copies that a thread has started.
-type Commit struct{}
-
-// Wait waits until at most the given number of a thread's latest copy groups are in flight.
-type Wait struct{ Groups int64 }
 
 func (*For) stmt()        {}
 func (*If) stmt()         {}
@@ -305,9 +282,5 @@ func (*Store) stmt()      {}
 func (*Combine) stmt()    {}
 func (*DotProduct) stmt() {}
 func (*Transpose) stmt()  {}
-func (*Prefetch) stmt()   {}
-func (*Fence) stmt()      {}
 func (*Barrier) stmt()    {}
 func (*Copy) stmt()       {}
-func (*Commit) stmt()     {}
-func (*Wait) stmt()       {}

@@ -137,45 +137,12 @@ func (t *texter) block(b Block) {
 			t.line("%s[%s] = %s%s", n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Value), map[bool]string{true: " streamed"}[n.Streamed])
 		case *Define:
 			t.define(n)
-		case *Fence:
-			t.line("fence")
 		case *Barrier:
 			t.line("barrier")
 		case *Copy:
-			t.copy("load", n)
-		case *CopyAsync:
-			t.copy("copy", &n.Copy)
-		case *Commit:
-			t.line("commit")
-		case *Wait:
-			t.line("wait for all but %d", n.Groups)
-		case *LoadMatrices:
-			t.loadMatrices(n)
-		case *MultiplyMatrices:
-			t.line("%s[%s] = it + %v product of %s[%s] and %s[%s], rows %d apart", n.Sum.Tensor.Name, t.expr(n.SumIndex), n.Format,
-				n.A.Tensor.Name, t.expr(n.AIndex), n.B.Tensor.Name, t.expr(n.BIndex), n.RowElements)
-		case *MultiplyShared:
-			t.product(n)
-		case *FenceRegisters:
-			t.line("fence of %s", n.Sum.Tensor.Name)
-		case *CommitProducts:
-			t.line("commit products")
-		case *WaitProducts:
-			t.line("wait for all products but %d", n.Groups)
-		case *FenceAsync:
-			t.line("fence for products")
-		case *TMACopy:
-			t.box(n)
-		case *MbarrierInit:
-			t.line("begin phases of %s", n.Mbarriers.Tensor.Name)
-		case *MbarrierInvalidate:
-			t.line("end phases of %s", n.Mbarriers.Tensor.Name)
-		case *MbarrierExpect:
-			t.line("expect %d bytes at %s[%s]", n.Bytes, n.Mbarriers.Name, t.expr(n.Mbarrier))
-		case *MbarrierWait:
-			t.line("wait for phase %s of %s[%s]", t.expr(n.Parity), n.Mbarriers.Name, t.expr(n.Mbarrier))
-		case *TileZero, *TileLoad, *TileProduct, *TileStore:
-			t.tile(st)
+			t.copy(n)
+		case *Call:
+			t.call(n)
 		case *Combine:
 			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:
@@ -189,8 +156,6 @@ func (t *texter) block(b Block) {
 			for _, column := range n.Columns {
 				t.line("  to %s[%s]", n.To.Tensor.Name, t.expr(column.Expr()))
 			}
-		case *Prefetch:
-			t.line("prefetch %s[%s]%s%s", n.Tensor.Name, t.expr(n.Index.Expr()), t.behind(n.Bytes), map[bool]string{true: " to write"}[n.Write])
 		}
 	}
 }
@@ -203,8 +168,11 @@ func (t *texter) kind(n *For) string {
 	return n.Kind.String()
 }
 
-func (t *texter) copy(word string, n *Copy) {
-	condition := ""
+func (t *texter) copy(n *Copy) {
+	word, condition := "load", ""
+	if n.Starts != nil {
+		word = "copy"
+	}
 	if n.Elements > 1 {
 		word += fmt.Sprintf(" %d to", n.Elements)
 	}
@@ -257,14 +225,6 @@ func (t *texter) define(n *Define) {
 		t.line("define %s[%s < %d] = %s", name, lane, n.Lane.Extent, t.expr(n.Value))
 	}
 	t.registers[n.Buffer.Tensor] = name
-}
-
-// behind describes a distance in bytes from an element.
-func (t *texter) behind(bytes expr.Linear) string {
-	if bytes.Const == 0 && len(bytes.Terms) == 0 {
-		return ""
-	}
-	return " + " + t.expr(bytes.Expr()) + " bytes"
 }
 
 // infix holds the infix operators with their precedence.

@@ -12,14 +12,14 @@ import (
 // parallel loops do not nest. Loops over blocks do not lie inside loops over blocks or threads, loops over threads do
 // not nest, and barriers are outside them. Walks are inside blocks, and only serial loops have a range.
 func (f *Func) Verify() error {
-	v := &verifier{buffers: map[*expr.Tensor]bool{}, bound: map[*expr.Var]bool{}}
+	v := &verifier{buffers: map[*expr.Tensor]*Buffer{}, bound: map[*expr.Var]bool{}}
 	for _, b := range f.Args {
 		if b != nil {
-			v.buffers[b.Tensor] = true
+			v.buffers[b.Tensor] = b
 		}
 	}
 	for _, p := range f.Prepared {
-		v.buffers[p.Buffer.Tensor] = true
+		v.buffers[p.Buffer.Tensor] = p.Buffer
 	}
 	if err := v.block(f.Body); err != nil {
 		return fmt.Errorf("ir: %w", err)
@@ -29,7 +29,7 @@ func (f *Func) Verify() error {
 
 type verifier struct {
 	// buffers and bound hold the buffers and variables in scope.
-	buffers map[*expr.Tensor]bool
+	buffers map[*expr.Tensor]*Buffer
 	bound   map[*expr.Var]bool
 	// parallel and vector are set inside such loops, blocks and threads inside those of a GPU.
 	parallel, vector, blocks, threads bool
@@ -58,16 +58,16 @@ func (v *verifier) block(b Block) error {
 			}
 			vars = append(vars, n.Var)
 		case *Alloc:
-			if !n.Buffer.Space.Allocated() || v.buffers[n.Buffer.Tensor] {
+			if !n.Buffer.Space.Allocated() || v.buffers[n.Buffer.Tensor] != nil {
 				return fmt.Errorf("buffer %s is allocated twice, or is none that a kernel allocates", n.Buffer.Tensor.Name)
 			}
-			v.buffers[n.Buffer.Tensor] = true
+			v.buffers[n.Buffer.Tensor] = n.Buffer
 			tensors = append(tensors, n.Buffer.Tensor)
 		case *Define:
 			if err := v.define(n); err != nil {
 				return err
 			}
-			v.buffers[n.Buffer.Tensor] = true
+			v.buffers[n.Buffer.Tensor] = n.Buffer
 			tensors = append(tensors, n.Buffer.Tensor)
 		default:
 			if err := v.stmt(st); err != nil {
@@ -84,56 +84,14 @@ func (v *verifier) stmt(st Stmt) error {
 		return v.loop(n)
 	case *If:
 		return errors.Join(v.uses(n.Cond), v.block(n.Then), v.block(n.Else))
-	case *Fence:
-		return nil
-	case *Commit, *Wait:
-		if v.threads || !v.blocks {
-			return errors.New("copies are committed or awaited in divergent control flow")
-		}
-		return nil
 	case *Barrier:
 		if v.threads || !v.blocks {
 			return errors.New("a barrier is in divergent control flow")
 		}
 		return nil
-	case *FenceAsync:
-		if v.threads || !v.blocks {
-			return errors.New("a fence is in divergent control flow")
-		}
-		return nil
-	case *WaitProducts:
-		if !v.blocks || n.Groups > 0 && v.threads {
-			return errors.New("products are awaited in divergent control flow")
-		}
-		return nil
-	case *FenceRegisters, *CommitProducts:
-		if !v.threads {
-			return errors.New("warpgroup products begin outside a thread loop")
-		}
-		return nil
-	case *TMACopy:
-		if !v.threads || n.To.Space != Shared || n.To.Row == 0 || len(n.At) != len(n.Map.Dims) {
-			return fmt.Errorf("a TMA copy to %s, which is not swizzled in shared memory, or outside a thread loop", n.To.Tensor.Name)
-		}
-	case *MbarrierInit, *MbarrierInvalidate, *MbarrierExpect:
-		if !v.threads {
-			return errors.New("mbarrier operation outside a thread loop")
-		}
-	case *MbarrierWait:
-		if v.threads || !v.blocks {
-			return errors.New("an mbarrier is awaited in divergent control flow")
-		}
-	case *MultiplyShared:
-		if !v.threads || n.Sum.Space != Private || n.A.Space != Shared || n.B.Space != Shared || n.A.Row == 0 || n.B.Row == 0 {
-			return errors.New("a warpgroup multiplies matrices that are not swizzled in shared memory, or its sums are not spread over registers")
-		}
-	case *LoadMatrices:
-		if !v.threads || !n.valid() {
-			return errors.New("matrices are not loaded from shared memory to registers of threads")
-		}
-	case *MultiplyMatrices:
-		if !v.threads || n.Sum.Space != Private || n.A.Space != Private || n.B.Space != Private {
-			return errors.New("matrices are multiplied that are not spread over the registers of threads")
+	case *Call:
+		if err := v.call(n); err != nil {
+			return err
 		}
 	case *Combine:
 		if !v.vector {
@@ -148,17 +106,13 @@ func (v *verifier) stmt(st Stmt) error {
 		if !isSquares(st) {
 			return fmt.Errorf("the operands of a %T are not two vectors of %d sums in registers", st, SquareLanes)
 		}
-	case *TileZero, *TileLoad, *TileProduct, *TileStore:
-		if !isTiles(st) {
-			return fmt.Errorf("a %T confuses memory with a tile", st)
-		}
 	}
 	return v.simple(st)
 }
 
 // define verifies the value of a register.
 func (v *verifier) define(n *Define) error {
-	if n.Buffer.Space != Register || len(n.Buffer.Slots) != 1 || v.buffers[n.Buffer.Tensor] {
+	if n.Buffer.Space != Register || len(n.Buffer.Slots) != 1 || v.buffers[n.Buffer.Tensor] != nil {
 		return fmt.Errorf("%s is defined twice, or is not a vector in a register", n.Buffer.Tensor.Name)
 	}
 	if n.Lane == nil {
@@ -170,7 +124,7 @@ func (v *verifier) define(n *Define) error {
 
 // simple verifies a statement without nested ones.
 func (v *verifier) simple(st Stmt) (err error) {
-	if b := Written(st); b != nil && !v.buffers[b.Tensor] {
+	if b := Written(st); b != nil && v.buffers[b.Tensor] == nil {
 		return fmt.Errorf("buffer %s is stored to out of scope", b.Tensor.Name)
 	}
 	VisitExprs(Block{st}, func(e expr.Expr) { err = errors.Join(err, v.uses(e)) })
@@ -254,7 +208,7 @@ func (v *verifier) uses(e expr.Expr) (err error) {
 				err = errors.New("a value is shuffled outside a thread loop")
 			}
 		case *expr.Load:
-			if !v.buffers[n.Tensor] {
+			if v.buffers[n.Tensor] == nil {
 				err = fmt.Errorf("buffer %s is read out of scope", n.Tensor.Name)
 			}
 			if len(n.Index) != 1 {

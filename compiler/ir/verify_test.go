@@ -27,6 +27,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		n.Tiles = &ir.Tiles{Count: 9, Max: 2}
 		return n
 	}
+	load := &ir.Instruction{Name: "load", By: ir.ByThread, Params: []ir.Param{{Name: "to", Use: ir.Write, In: ir.Private}}}
 	for want, body := range map[string]ir.Block{
 		"": {&ir.Alloc{Buffer: scratch}, loop(i, ir.Parallel, 8, store(out, i), loop(j, ir.Vector, 8, store(scratch, j)))},
 		"variable j is used where it is not bound": {loop(i, ir.Serial, 8, store(out, j))},
@@ -42,7 +43,9 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"the vector loop over j has a range":       {loop(i, ir.Serial, 8, every(loop(j, ir.Vector, 8, store(out, j)), i, 1))},
 		"is read from memory":                      {every(loop(j, ir.Serial, 8, store(out, j)), out.Tensor.At(expr.I(0)), 1)},
 		"has tiles for blocks, and is none":        {tiled(loop(i, ir.Serial, 8, store(out, i)))},
-		"matrices are not loaded from":             {loop(i, ir.Threads, 8, &ir.LoadMatrices{To: out, ToIndex: i, From: out, FromIndex: i, Count: 4})},
+		"operand to of load lies in argument":      {loop(i, ir.Threads, 8, ir.Exec(load, ir.At(out, i)))},
+		"load is outside a thread loop":            {ir.Exec(load, ir.All(out))},
+		"load has 0 operands":                      {loop(i, ir.Threads, 8, ir.Exec(load))},
 		"not two vectors of 4 sums in registers":   {&ir.Squares{Sums: out, At: [2]int64{0, 4}}},
 		"is inside another":                        {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
 	} {

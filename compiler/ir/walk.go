@@ -36,26 +36,8 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			f(n.Value)
 		case *Copy:
 			n.exprs(f)
-		case *CopyAsync:
+		case *Call:
 			n.exprs(f)
-		case *TMACopy:
-			n.exprs(f)
-		case *MbarrierExpect:
-			f(n.Mbarriers.At(n.Mbarrier))
-		case *MbarrierWait:
-			f(n.Mbarriers.At(n.Mbarrier))
-			f(n.Parity)
-		case *LoadMatrices:
-			f(n.To.Tensor.At(n.ToIndex))
-			f(n.From.Tensor.At(n.FromIndex))
-		case *MultiplyMatrices:
-			f(n.Sum.Tensor.At(n.SumIndex))
-			f(n.A.Tensor.At(n.AIndex))
-			f(n.B.Tensor.At(n.BIndex))
-		case *MultiplyShared:
-			f(n.Sum.Tensor.At(n.SumIndex))
-			f(n.A.Tensor.At(n.AIndex))
-			f(n.B.Tensor.At(n.BIndex))
 		case *Combine:
 			f(n.Index)
 			f(n.Before)
@@ -70,13 +52,8 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			for _, column := range n.Columns {
 				f(column.Expr())
 			}
-		case *Prefetch:
-			f(n.Index.Expr())
-			f(n.Bytes.Expr())
 		case *Squares, *SquareProduct:
 			squareExprs(st, f)
-		default:
-			tileExprs(st, f)
 		}
 	})
 }
@@ -107,14 +84,8 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 		case *Copy:
 			c := x.rewritten(f)
 			st = &c
-		case *CopyAsync:
-			st = &CopyAsync{x.rewritten(f)}
-		case *TMACopy:
+		case *Call:
 			st = x.rewritten(f)
-		case *MbarrierExpect:
-			st = &MbarrierExpect{Mbarriers: x.Mbarriers, Mbarrier: f(x.Mbarrier), Bytes: x.Bytes}
-		case *MbarrierWait:
-			st = &MbarrierWait{Mbarriers: x.Mbarriers, Mbarrier: f(x.Mbarrier), Parity: f(x.Parity)}
 		}
 		out[k] = st
 	}
@@ -172,28 +143,10 @@ func written(st Stmt) **Buffer {
 		return &n.To
 	case *Copy:
 		return &n.To
-	case *CopyAsync:
-		return &n.To
-	case *TMACopy:
-		return &n.To
-	case *MbarrierInit:
-		return &n.Mbarriers
-	case *MbarrierInvalidate:
-		return &n.Mbarriers
-	case *LoadMatrices:
-		return &n.To
-	case *MultiplyMatrices:
-		return &n.Sum
-	case *MultiplyShared:
-		return &n.Sum
-	case *TileZero:
-		return &n.Tile
-	case *TileLoad:
-		return &n.Tile
-	case *TileProduct:
-		return &n.Sum
-	case *TileStore:
-		return &n.To
+	case *Call:
+		if a := n.written(); a != nil {
+			return &a.Buffer
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -47,21 +48,26 @@ func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (i
 	v := &expr.Var{Name: fmt.Sprintf("x%d", g.ID), Extent: 1}
 	one := &ir.For{Var: v, Extent: 1, Kind: ir.Threads}
 	for first := int64(0); first < to.Row; first += panel {
-		c := &ir.TMACopy{To: to, Index: expr.I(first), From: source.buffer.Tensor, Map: m, At: append([]expr.Expr{}, at...)}
-		c.At[0] = expr.Simplify(expr.AddE(at[0], expr.I(first)))
-		one.Body = append(one.Body, c)
+		args := []ir.Arg{ir.At(to, expr.I(first)), {Tensor: source.buffer.Tensor, Index: expr.I(0), Map: m}}
+		for d, x := range at {
+			if d == 0 {
+				x = expr.Simplify(expr.AddE(x, expr.I(first)))
+			}
+			args = append(args, ir.Of(x))
+		}
+		one.Body = append(one.Body, ir.Exec(nvidia.BoxCopy(len(at), false), args...))
 	}
 	return ir.Block{one}, nil
 }
 
 // fits returns an error if no tensor map supports the dimensions.
 func fits(m *ir.TensorMap, stage int) error {
-	if len(m.Dims) > ir.MapDims {
-		return fmt.Errorf("lower: stage %d copies boxes of %d dimensions, more than %d", stage, len(m.Dims), ir.MapDims)
+	if n := len(m.Dims); n < nvidia.MinMapDims || n > nvidia.MaxMapDims {
+		return fmt.Errorf("lower: stage %d copies boxes of %d dimensions, not of %d to %d", stage, n, nvidia.MinMapDims, nvidia.MaxMapDims)
 	}
 	for _, d := range m.Dims {
-		if d.Box > ir.MapBox {
-			return fmt.Errorf("lower: stage %d copies boxes that are %d long, more than %d", stage, d.Box, ir.MapBox)
+		if d.Box > nvidia.MapBox {
+			return fmt.Errorf("lower: stage %d copies boxes that are %d long, more than %d", stage, d.Box, nvidia.MapBox)
 		}
 	}
 	return nil

@@ -21,23 +21,12 @@ func Barrier(f *ir.Func) *ir.Func {
 type pending map[barrierUse]extent
 
 // barrierUse identifies the accesses to a tensor by all threads, or by the first thread alone, which need not wait
-// for itself. An asynchronous access counts once it has been waited for.
+// for itself. An asynchronous access, which belongs to operations under way, counts once it has been waited for.
 type barrierUse struct {
 	tensor   *expr.Tensor
 	alone    bool
-	underway way
+	underway *ir.Async
 }
-
-// way is the mechanism of an asynchronous access. Copied data is invisible until the copy has been waited for, and
-// operands of running products must not be written. A TMA box is visible to every thread that waits for its phase.
-type way uint8
-
-const (
-	done way = iota
-	copying
-	boxing
-	multiplying
-)
 
 // extent holds the ranges of a buffer that were read and written, from the first element to the last.
 type extent struct{ read, written barrierPart }
@@ -77,8 +66,8 @@ func (p pending) conflicts(next pending) bool {
 	return false
 }
 
-// without returns the accesses except for those of the given way.
-func (p pending) without(on way) pending {
+// without returns the accesses except for those of the given operations; nil means those that are over.
+func (p pending) without(on *ir.Async) pending {
 	rest := pending{}
 	for u, e := range p {
 		if u.underway != on {
@@ -89,14 +78,17 @@ func (p pending) without(on way) pending {
 }
 
 // underway returns the accesses that a barrier leaves pending.
-func (p pending) underway() pending { return p.without(done) }
+func (p pending) underway() pending { return p.without(nil) }
 
-// landed returns the accesses that are pending after a wait for those of the given way.
-func (p pending) landed(on way) pending {
+// landed returns the accesses that are pending after a wait for the given operations.
+func (p pending) landed(on *ir.Async) pending {
+	if on.Published {
+		return p.without(on)
+	}
 	all := pending{}
 	for u, e := range p {
 		if u.underway == on {
-			u.underway = done
+			u.underway = nil
 		}
 		all.add(u, e)
 	}
@@ -141,13 +133,11 @@ func (p *barrierPlacer) block(b ir.Block, before pending) (ir.Block, pending) {
 		if now.conflicts(next) {
 			out, now = append(out, &ir.Barrier{}), now.underway()
 		}
-		switch st.(type) {
-		case *ir.Wait:
-			now = now.landed(copying)
-		case *ir.MbarrierWait:
-			now = now.without(boxing) // all threads have waited for the boxes in flight
-		case *ir.WaitProducts:
-			now = now.landed(multiplying)
+		switch n := st.(type) {
+		case *ir.Call:
+			if n.Waits != nil {
+				now = now.landed(n.Waits)
+			}
 		case *ir.Barrier:
 			now = now.underway()
 		}
@@ -197,14 +187,8 @@ func (p *barrierPlacer) uses(st ir.Stmt) pending {
 		thread = loop.Var
 	}
 	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
-		switch n := st.(type) {
-		case *ir.MultiplyShared:
-			for _, b := range []*ir.Buffer{n.A, n.B} {
-				used.add(barrierUse{tensor: b.Tensor, alone: alone, underway: multiplying}, extent{read: all})
-			}
-			return
-		case *ir.LoadMatrices: // a thread passes the address of a row that other threads receive
-			used.add(barrierUse{tensor: n.From.Tensor, alone: alone}, extent{read: within(n.FromIndex, n.RowElements(), nil)})
+		if c, ok := st.(*ir.Call); ok {
+			p.operands(used, c, alone, thread)
 			return
 		}
 		direct(st, func(e expr.Expr) { p.read(used, e, alone, thread) })
@@ -216,16 +200,38 @@ func (p *barrierPlacer) uses(st ir.Stmt) pending {
 		case *ir.Store:
 			used.add(barrierUse{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index, 1, thread)})
 		case *ir.Copy:
-			used.add(barrierUse{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index, n.Elements, thread)})
-		case *ir.CopyAsync:
-			used.add(barrierUse{tensor: w.Tensor, alone: alone, underway: copying}, extent{written: within(n.Index, n.Elements, thread)})
-		case *ir.TMACopy:
-			used.add(barrierUse{tensor: w.Tensor, alone: alone, underway: boxing}, extent{written: all})
+			used.add(barrierUse{tensor: w.Tensor, alone: alone, underway: n.Starts}, extent{written: within(n.Index, n.Elements, thread)})
 		default:
 			used.add(barrierUse{tensor: w.Tensor, alone: alone}, extent{written: all})
 		}
 	})
 	return used
+}
+
+// operands records the accesses of an instruction. Threads of a group pass on what they address.
+func (p *barrierPlacer) operands(used pending, c *ir.Call, alone bool, thread *expr.Var) {
+	if c.By == ir.ByGroup {
+		thread = nil
+	}
+	for k, param := range c.Params {
+		a, u, part := c.Args[k], barrierUse{alone: alone}, all
+		p.read(used, a.Index, alone, thread)
+		if u.tensor = a.Tensor; param.Use == ir.Value || param.Use == ir.Ordered || p.own[a.Tensor] {
+			continue
+		}
+		if param.Async {
+			u.underway = c.Starts
+		}
+		if param.Bytes > 0 {
+			part = within(a.Index, param.Bytes/a.Tensor.DType.Bytes(), thread)
+		}
+		if param.Use != ir.Write {
+			used.add(u, extent{read: part})
+		}
+		if param.Use != ir.Read {
+			used.add(u, extent{written: part})
+		}
+	}
 }
 
 // direct calls f for the expressions of a statement, but not for those of nested statements.

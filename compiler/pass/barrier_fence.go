@@ -1,17 +1,22 @@
 package pass
 
 import (
+	"cmp"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// fences inserts a fence before each barrier after which warpgroup products may read what threads wrote before it.
-// Warpgroup products read shared memory through the asynchronous proxy.
+// fences inserts a fence before each barrier after which asynchronous operations may read what threads wrote before it,
+// if they read shared memory past the threads' accesses, as warpgroup products do.
 func fences(b ir.Block) ir.Block {
 	f := fencer{}
 	ir.Visit(b, func(st ir.Stmt) {
-		if n, ok := st.(*ir.MultiplyShared); ok {
-			f[n.A.Tensor], f[n.B.Tensor] = true, true
+		c, ok := st.(*ir.Call)
+		for k := 0; ok && k < len(c.Params); k++ {
+			if p := c.Params[k]; p.Async && p.Use == ir.Read && c.Starts.Fence != nil {
+				f[c.Args[k].Tensor] = c.Starts.Fence
+			}
 		}
 	})
 	if len(f) == 0 {
@@ -21,14 +26,15 @@ func fences(b ir.Block) ir.Block {
 	return out
 }
 
-// fencer holds the tensors that warpgroup products read.
-type fencer map[*expr.Tensor]bool
+// fencer maps the tensors that asynchronous operations read to the fence that they need.
+type fencer map[*expr.Tensor]*ir.Instruction
 
-// unfenced records whether threads have written such tensors, or have started copies to them, since the last fence.
-type unfenced struct{ written, underway bool }
+// unfenced holds the fence for tensors that threads have written since the last one, and the one for tensors to which
+// they have started copies; nil for none.
+type unfenced struct{ written, underway *ir.Instruction }
 
 func (u unfenced) plus(v unfenced) unfenced {
-	return unfenced{u.written || v.written, u.underway || v.underway}
+	return unfenced{cmp.Or(u.written, v.written), cmp.Or(u.underway, v.underway)}
 }
 
 func (f fencer) block(b ir.Block, now unfenced) (ir.Block, unfenced) {
@@ -45,13 +51,14 @@ func (f fencer) block(b ir.Block, now unfenced) (ir.Block, unfenced) {
 			then, afterThen := f.block(n.Then, now)
 			other, afterElse := f.block(n.Else, now)
 			st, now = &ir.If{Cond: n.Cond, Then: then, Else: other}, afterThen.plus(afterElse)
-		case *ir.Wait:
-			now = unfenced{now.written || now.underway, now.underway}
 		case *ir.Barrier:
-			if now.written {
-				out, now.written = append(out, &ir.FenceAsync{}), false
+			if now.written != nil {
+				out, now.written = append(out, ir.Exec(now.written)), nil
 			}
 		default:
+			if c, ok := st.(*ir.Call); ok && c.Waits != nil && c.Waits.Fence == nil {
+				now.written = cmp.Or(now.written, now.underway)
+			}
 			now = now.plus(f.writes(ir.Block{st}))
 		}
 		out = append(out, st)
@@ -74,16 +81,21 @@ func (f fencer) loop(n *ir.For, before unfenced) (*ir.For, unfenced) {
 func (f fencer) writes(b ir.Block) (u unfenced) {
 	ir.Visit(b, func(st ir.Stmt) {
 		w := ir.Written(st)
-		if w == nil || !f[w.Tensor] {
+		if w == nil || f[w.Tensor] == nil {
 			return
 		}
-		switch st.(type) {
-		case *ir.TMACopy: // goes through the asynchronous proxy, too
-		case *ir.CopyAsync:
-			u.underway = true
-		default:
-			u.written = true
+		switch n := st.(type) {
+		case *ir.Copy:
+			if n.Starts != nil {
+				u.underway = f[w.Tensor]
+				return
+			}
+		case *ir.Call:
+			if n.Starts != nil && n.Starts.Fence != nil {
+				return // it writes past the threads' accesses, too
+			}
 		}
+		u.written = f[w.Tensor]
 	})
 	return u
 }

@@ -86,8 +86,10 @@ func (c *eliminator) stmt(st ir.Stmt) ir.Stmt {
 		return c.store(n)
 	case *ir.Transpose:
 		c.stored(n.To)
-	case *ir.TileStore:
-		c.stored(n.To)
+	case *ir.Call:
+		if to := ir.Written(n); to != nil {
+			c.stored(to)
+		}
 	}
 	return st
 }

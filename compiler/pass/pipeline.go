@@ -72,7 +72,7 @@ type pipelineLoop struct {
 	rings map[*expr.Tensor]*ir.Buffer
 	// fetch starts the copies of a step by threads, and rest computes the step; boxes are copied by one thread.
 	fetch, rest ir.Block
-	boxes       []*ir.TMACopy
+	boxes       []*ir.Call
 	// full holds the mbarriers of the boxes, one for each slot.
 	full mbarriers
 	// looped is set if the loop is nested in another one.
@@ -97,7 +97,7 @@ func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
 			}
 		}
 		boxes := boxesOf(body[k])
-		if boxes != nil && l.rings[boxes[0].To.Tensor] != nil {
+		if boxes != nil && l.rings[boxes[0].Args[0].Tensor] != nil {
 			l.boxes = append(l.boxes, boxes...)
 		} else if l.fills(body[k]) {
 			l.fetch = append(l.fetch, body[k])

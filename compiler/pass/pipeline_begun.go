@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -26,6 +27,9 @@ func PipelineBegin(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
+// settling waits for all copies.
+var settling = ir.Block{ir.Exec(nvidia.Copies.Commit), ir.Exec(nvidia.Copies.Wait, ir.Of(expr.I(0)))}
+
 // pipelineTensors is a set of tensors: those a launch allocates in shared memory or registers, or those with copies
 // in flight.
 type pipelineTensors map[*expr.Tensor]bool
@@ -41,14 +45,8 @@ func pipelineAllocated(b ir.Block) pipelineTensors {
 }
 
 // pipelineAhead reports whether a block contains asynchronous copies.
-func pipelineAhead(b ir.Block) (found bool) {
-	ir.Visit(b, func(st ir.Stmt) {
-		switch st.(type) {
-		case *ir.CopyAsync, *ir.TMACopy:
-			found = true
-		}
-	})
-	return found
+func pipelineAhead(b ir.Block) bool {
+	return ir.Any(b, func(c *ir.Copy) bool { return c.Starts != nil }) || hasBoxes(b)
 }
 
 // begun rewrites a block so that its copies start early and are waited for before the first statement that uses
@@ -66,7 +64,7 @@ func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block
 		n, isLoop := st.(*ir.For)
 		within := isLoop && n.Kind != ir.Threads && n.Kind != ir.Persistent && n.Range == nil // it waits in its first iteration
 		if !within && left.usedBy(st) {
-			out, left = append(out, &ir.Commit{}, &ir.Wait{}), pipelineTensors{}
+			out, left = append(out, settling...), pipelineTensors{}
 		}
 		switch n := st.(type) {
 		case *ir.For:
@@ -79,7 +77,7 @@ func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block
 			}
 			body, after := o.begun(n.Body, before)
 			if len(after) > 0 {
-				body, after = append(body, &ir.Commit{}, &ir.Wait{}), pipelineTensors{}
+				body, after = append(body, settling...), pipelineTensors{}
 			}
 			if st = n.With(body); len(before) > 0 {
 				left = after
@@ -96,7 +94,7 @@ func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block
 func (o pipelineTensors) settled(b ir.Block) ir.Block {
 	out, left := o.begun(b, pipelineTensors{})
 	if len(left) > 0 {
-		out = append(out, &ir.Commit{}, &ir.Wait{})
+		out = append(out, settling...)
 	}
 	return out
 }
@@ -147,19 +145,21 @@ func (o pipelineTensors) copies(st ir.Stmt) (fills, asynchronously bool) {
 }
 
 // copied returns the asynchronous copy equivalent to a statement; ok is false if it has no such form.
-func (o pipelineTensors) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
+func (o pipelineTensors) copied(st ir.Stmt) (c *ir.Copy, ok bool) {
 	switch n := st.(type) {
 	case *ir.Copy:
-		c = &ir.CopyAsync{Copy: *n}
+		one := *n
+		c = &one
 	case *ir.Store:
 		from, valid, isCopy := schedule.CopyOf(n.Value)
 		if !isCopy || n.Buffer.Space != ir.Shared || o[from.Tensor] || from.DType() != n.Buffer.Tensor.DType {
 			return nil, false
 		}
-		c = &ir.CopyAsync{Copy: ir.Copy{To: n.Buffer, Index: n.Index, From: from, Elements: 1, Valid: valid}}
+		c = &ir.Copy{To: n.Buffer, Index: n.Index, From: from, Elements: 1, Valid: valid}
 	default:
 		return nil, false
 	}
+	c.Starts = nvidia.Copies
 	return c, c.Elements*c.To.Tensor.DType.Bytes() >= minAsync
 }
 

@@ -16,7 +16,7 @@ func TestCopiesOfAStepAreBegunTogether(t *testing.T) {
 	}
 	f = pass.PipelineBegin(pass.Wide(f))
 	kerneltest.Golden(t, "pipeline/begun", f)
-	if text := f.Text(); strings.Count(text, "wait for") != 1 {
+	if text := f.Text(); strings.Count(text, "copy.wait") != 1 {
 		t.Errorf("copies are not waited for once:\n%s", text)
 	}
 }

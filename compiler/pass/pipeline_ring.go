@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -42,10 +43,11 @@ func (l *pipelineLoop) begun(step, place expr.Expr) (b ir.Block) {
 	at := map[*expr.Var]expr.Expr{l.Var: step}
 	move := func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, at)) }
 	if l.boxes != nil {
-		var moved []*ir.TMACopy
+		var moved []*ir.Call
 		for _, st := range l.boxes {
-			c := ir.Rewrite(ir.Block{st}, move)[0].(*ir.TMACopy)
-			c.Index, c.To = l.slot(c.To.Tensor, place, c.Index), l.rings[c.To.Tensor]
+			c := ir.Rewrite(ir.Block{st}, move)[0].(*ir.Call)
+			to := c.Args[0]
+			c.Args[0] = ir.At(l.rings[to.Tensor], l.slot(to.Tensor, place, to.Index))
 			moved = append(moved, c)
 		}
 		b = append(b, l.full.copied(l.place(place), moved))
@@ -66,13 +68,13 @@ func (l *pipelineLoop) asynchronous(b ir.Block, step expr.Expr) ir.Block {
 			st = &ir.If{Cond: n.Cond, Then: l.asynchronous(n.Then, step), Else: l.asynchronous(n.Else, step)}
 		case *ir.Copy:
 			c := *n
-			c.To, c.Index = l.rings[n.To.Tensor], l.slot(n.To.Tensor, step, n.Index)
-			st = &ir.CopyAsync{Copy: c}
+			c.To, c.Index, c.Starts = l.rings[n.To.Tensor], l.slot(n.To.Tensor, step, n.Index), nvidia.Copies
+			st = &c
 		case *ir.Store:
 			t := n.Buffer.Tensor
 			index := l.slot(t, step, n.Index)
 			if from, valid, ok := schedule.CopyOf(n.Value); ok {
-				st = &ir.CopyAsync{Copy: ir.Copy{To: l.rings[t], Index: index, From: from, Elements: 1, Valid: valid}}
+				st = &ir.Copy{To: l.rings[t], Index: index, From: from, Elements: 1, Valid: valid, Starts: nvidia.Copies}
 			} else { // zero, for this step
 				st = &ir.Store{Buffer: l.rings[t], Index: index, Value: n.Value}
 			}

@@ -3,6 +3,7 @@ package pass
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // ahead returns the number of steps by which copies precede computation: as many as there is room for. While
@@ -56,7 +57,7 @@ func (l *pipelineLoop) begin() (out ir.Block) {
 func (l *pipelineLoop) stepping(next ir.Block) *ir.For {
 	body := l.arrived()
 	if l.products && l.reused() {
-		body = append(body, &ir.WaitProducts{Groups: l.steps - 1 - l.ahead()})
+		body = append(body, ir.Exec(nvidia.Products.Wait, ir.Of(expr.I(l.steps-1-l.ahead()))))
 	}
 	if l.threads() > 1 && (l.asynchronously() || l.reused()) {
 		// One barrier serves both purposes: the copies of other threads have arrived, and the slot that is copied
@@ -73,7 +74,7 @@ func (l *pipelineLoop) asynchronously() bool { return len(l.fetch) > 0 }
 // arrived waits for the copies of the current step.
 func (l *pipelineLoop) arrived() (b ir.Block) {
 	if l.asynchronously() {
-		b = append(b, &ir.Wait{Groups: l.ahead() - 1})
+		b = append(b, ir.Exec(nvidia.Copies.Wait, ir.Of(expr.I(l.ahead()-1))))
 	}
 	if l.boxes != nil {
 		b = append(b, l.full.wait(l.place(l.Var), l.parity()))
@@ -95,7 +96,7 @@ func (l *pipelineLoop) closed() ir.Block {
 	if !l.asynchronously() {
 		return nil
 	}
-	return ir.Block{&ir.Commit{}}
+	return ir.Block{ir.Exec(nvidia.Copies.Commit)}
 }
 
 // first returns the step at position k.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
 
 // Prefetch prefetches beyond the vectors read from buffers that are marked for it. It fetches each line once in a
@@ -107,7 +108,7 @@ func (a *prefetchAhead) reading(n *ir.Define) (out ir.Block) {
 	at := line{tensor: l.Tensor, at: expr.Linearize(l.Index[0]).Plus(expr.Linearize(n.Lane), -1)}
 	if !at.in(a.fetched) {
 		a.fetched = append(a.fetched, at)
-		out = append(out, &ir.Prefetch{Tensor: at.tensor, Index: at.at, Bytes: expr.Linear{Const: a.bytes[l.Tensor]}})
+		out = append(out, machine.PrefetchAhead(at.tensor, at.at, expr.Linear{Const: a.bytes[l.Tensor]}))
 	}
 	if a.factors[n.Buffer.Tensor] { // small integers: the benefit of fetching their next part is unmeasured
 		return out

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
 
 // Caches describes the data caches of the target.
@@ -72,7 +73,7 @@ func (e *epilogues) block(b ir.Block, bound map[*expr.Var]bool, fetched *[]line)
 			for _, l := range e.behind(b[k+1:], bound) {
 				if !l.in(*fetched) {
 					*fetched = append(*fetched, l)
-					out = append(out, &ir.Prefetch{Tensor: l.tensor, Index: l.at, Write: l.write})
+					out = append(out, machine.Prefetch(l.tensor, l.at, l.write))
 				}
 			}
 		}

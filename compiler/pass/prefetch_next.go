@@ -3,6 +3,7 @@ package pass
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
 
 // minPartBytes is the smallest part of a constant for which prefetching the next part pays.
@@ -70,7 +71,7 @@ func (a *prefetchAhead) next(l line) (out ir.Block) {
 	step := perTurn(x.inner[0].Coef * elementBytes)
 	for first := int64(0); first == 0 || first < step; first += a.lineBytes {
 		bytes := expr.Linear{Const: from.bytes + first, Terms: terms}
-		out = append(out, &ir.Prefetch{Tensor: from.constant, Index: from.base, Bytes: bytes})
+		out = append(out, machine.PrefetchAhead(from.constant, from.base, bytes))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // Products inserts waits for asynchronous warpgroup products before threads use their sums or overwrite their
@@ -17,7 +18,7 @@ func Products(f *ir.Func) *ir.Func {
 }
 
 func productsLaunch(b ir.Block) ir.Block {
-	if !ir.Has[*ir.MultiplyShared](b) {
+	if !ir.Any(b, func(c *ir.Call) bool { return c.Starts == nvidia.Products }) {
 		return without(b)
 	}
 	out, _ := productsBlock(b, underway{})
@@ -28,7 +29,7 @@ func productsLaunch(b ir.Block) ir.Block {
 func without(b ir.Block) ir.Block {
 	out := make(ir.Block, 0, len(b))
 	for _, st := range b {
-		if _, ok := st.(*ir.WaitProducts); !ok {
+		if !waitsForProducts(st) {
 			out = append(out, ir.MapInside(st, without))
 		}
 	}
@@ -56,11 +57,34 @@ func (u underway) within(v underway) bool {
 	return len(sum.sums) == len(v.sums) && len(sum.matrices) == len(v.matrices)
 }
 
-// wait returns a wait for all products.
-func (u underway) wait() *ir.WaitProducts {
-	return &ir.WaitProducts{Sums: slices.SortedFunc(maps.Values(u.sums), func(a, b *ir.Buffer) int {
-		return cmp.Compare(a.Tensor.Name, b.Tensor.Name)
-	})}
+// with returns u and a product.
+func (u underway) with(c *ir.Call) underway {
+	v := underway{map[*expr.Tensor]*ir.Buffer{}, map[*expr.Tensor]bool{}}
+	for k, p := range c.Params {
+		if a := c.Args[k]; p.Async {
+			v.matrices[a.Tensor] = true
+		} else {
+			v.sums[a.Tensor] = a.Buffer
+		}
+	}
+	return u.plus(v)
+}
+
+// wait returns waits for all products.
+func (u underway) wait() (waits ir.Block) {
+	for _, b := range slices.SortedFunc(maps.Values(u.sums), func(a, b *ir.Buffer) int { return cmp.Compare(a.Tensor.Name, b.Tensor.Name) }) {
+		waits = append(waits, ir.Exec(nvidia.WaitSums, ir.All(b)))
+	}
+	if waits == nil {
+		waits = ir.Block{ir.Exec(nvidia.Products.Wait, ir.Of(expr.I(0)))}
+	}
+	return waits
+}
+
+// waitsForProducts reports whether a statement waits for products.
+func waitsForProducts(st ir.Stmt) bool {
+	c, ok := st.(*ir.Call)
+	return ok && c.Waits == nvidia.Products
 }
 
 // needs reports whether a statement must wait for the products in flight.
@@ -81,13 +105,17 @@ func productsBlock(b ir.Block, now underway) (ir.Block, underway) {
 	var out ir.Block
 	for _, st := range b {
 		switch n := st.(type) {
-		case *ir.MultiplyShared:
-			now = now.plus(underway{map[*expr.Tensor]*ir.Buffer{n.Sum.Tensor: n.Sum}, map[*expr.Tensor]bool{n.A.Tensor: true, n.B.Tensor: true}})
-		case *ir.WaitProducts:
-			if n.Groups == 0 {
-				st, now = now.wait(), underway{}
-			} else {
+		case *ir.Call:
+			switch {
+			case n.Starts == nvidia.Products:
+				now = now.with(n)
+			case n.Instruction == nvidia.Products.Wait && !expr.Same(n.Args[0].Index, expr.I(0)):
 				now = underway{sums: now.sums}
+			case n.Waits == nvidia.Products:
+				out, now = append(out, now.wait()...), underway{}
+				continue
+			default:
+				out, now = settled(out, st, now)
 			}
 		case *ir.For:
 			if productsMultiplies(n) {
@@ -112,18 +140,12 @@ func settled(b ir.Block, next ir.Stmt, now underway) (ir.Block, underway) {
 	if !now.needs(next) {
 		return b, now
 	}
-	return append(b, now.wait()), underway{}
+	return append(b, now.wait()...), underway{}
 }
 
 // productsMultiplies reports whether a loop contains products or waits for them.
-func productsMultiplies(n *ir.For) (found bool) {
-	ir.Visit(n.Body, func(st ir.Stmt) {
-		switch st.(type) {
-		case *ir.MultiplyShared, *ir.WaitProducts:
-			found = true
-		}
-	})
-	return found
+func productsMultiplies(n *ir.For) bool {
+	return ir.Any(n.Body, func(c *ir.Call) bool { return c.Starts == nvidia.Products || c.Waits == nvidia.Products })
 }
 
 // productsLoop rewrites a loop. Products in flight at its end are in flight at the start of the next iteration.

@@ -82,10 +82,8 @@ func (s *scan) block(b ir.Block, lane *expr.Var) {
 			}
 			s.expr(n.Index, lane)
 			s.expr(n.Value, lane)
-		case *ir.TileLoad:
-			s.ok = s.ok && n.From != s.tensor
-		case *ir.TileStore:
-			s.ok = s.ok && n.To.Tensor != s.tensor
+		case *ir.Call:
+			s.ok = s.ok && !ir.Uses(ir.Block{n}, s.tensor)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
 
 // Separate keeps the steps of an unrolled reduction apart if its accumulators take half of the registers or more:
@@ -40,9 +41,14 @@ func (s *separator) block(b ir.Block) (out ir.Block) {
 	begin := 0 // start of the loads and prefetches for the next statement
 	for _, st := range b {
 		switch n := st.(type) {
-		case *ir.Define, *ir.Prefetch:
+		case *ir.Define:
 			out = append(out, st)
 			continue
+		case *ir.Call:
+			if machine.IsPrefetch(n) {
+				out = append(out, st)
+				continue
+			}
 		case *ir.If:
 			st = &ir.If{Cond: n.Cond, Then: s.block(n.Then), Else: s.block(n.Else)}
 		case *ir.For:
@@ -51,16 +57,14 @@ func (s *separator) block(b ir.Block) (out ir.Block) {
 			}
 		}
 		if a, ok := s.step(st); ok && s.begins(a) {
-			out = slices.Insert(out, begin, ir.Stmt(&ir.Fence{}))
+			out = slices.Insert(out, begin, ir.Stmt(ir.Exec(machine.Fence)))
 		}
-		s.fetches = s.fetches || slices.ContainsFunc(out[begin:], isPrefetch)
+		s.fetches = s.fetches || slices.ContainsFunc(out[begin:], machine.IsPrefetch)
 		out = append(out, st)
 		begin = len(out)
 	}
 	return out
 }
-
-func isPrefetch(st ir.Stmt) bool { _, ok := st.(*ir.Prefetch); return ok }
 
 // step returns the accumulator that a statement changes, if there are enough of them.
 func (s *separator) step(st ir.Stmt) (a accumulator, ok bool) {

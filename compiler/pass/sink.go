@@ -39,8 +39,6 @@ func sinkApart(n, threads *ir.For) bool {
 			index = x.Index
 		case *ir.Copy:
 			index, elements = x.Index, x.Elements
-		case *ir.CopyAsync:
-			index, elements = x.Index, x.Elements
 		}
 		known = known && index != nil && !slices.Contains(written, b.Tensor) &&
 			(distinct(index, elements, n.Var) || tried(index, elements, n.Var))

@@ -49,8 +49,6 @@ func (p *pairing) block(b ir.Block) {
 		case *ir.Define:
 			defined[n.Buffer.Tensor] = n
 			continue
-		case *ir.Prefetch:
-			continue
 		case *ir.DotProduct:
 			if n.Buffer.Tensor == p.sums && n.Lane.Extent == ir.SquareLanes {
 				open = p.add(open, n, defined)

@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -312,18 +313,8 @@ func tensorizeSubstituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
 		switch n := st.(type) {
 		case *ir.Store:
 			st = &ir.Store{Buffer: n.Buffer, Index: expr.Substitute(n.Index, by), Value: expr.Substitute(n.Value, by)}
-		case *ir.LoadMatrices:
-			c := *n
-			c.ToIndex, c.FromIndex = expr.Substitute(n.ToIndex, by), expr.Substitute(n.FromIndex, by)
-			st = &c
-		case *ir.MultiplyMatrices:
-			c := *n
-			c.SumIndex, c.AIndex, c.BIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by), expr.Substitute(n.BIndex, by)
-			st = &c
-		case *ir.MultiplyShared:
-			c := *n
-			c.SumIndex, c.AIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by)
-			st = &c
+		case *ir.Call:
+			st = ir.Rewrite(ir.Block{n}, func(e expr.Expr) expr.Expr { return expr.Substitute(e, by) })[0]
 		}
 		out[k] = st
 	}
@@ -368,11 +359,11 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 func (p *tensorizeProduct) multiply(a, b *ir.Buffer) ir.Block {
 	sum := expr.Substitute(p.store.Index, map[*expr.Var]expr.Expr{p.half: expr.I(0), p.pair: expr.I(0)})
 	one := func(partA, partB int64) ir.Stmt {
-		return &ir.MultiplyMatrices{
-			Format: p.terms.Format, TypeA: p.a.load.DType(), TypeB: p.b.load.DType(), Sum: p.store.Buffer, SumIndex: expr.Linearize(sum).Expr(), RowElements: p.rowElements, A: a, B: b,
-			AIndex: expr.AddE(expr.MulE(p.a.place(), expr.I(p.parts()*registersA)), expr.I(partA*registersA)),
-			BIndex: expr.AddE(expr.MulE(p.b.place(), expr.I(p.parts()*registersB)), expr.I(partB*registersB)),
-		}
+		sums := ir.At(p.store.Buffer, expr.Linearize(sum).Expr())
+		sums.Stride = p.rowElements
+		return ir.Exec(nvidia.Multiply(p.terms.Format, p.a.load.DType(), p.b.load.DType()), sums,
+			ir.At(a, expr.AddE(expr.MulE(p.a.place(), expr.I(p.parts()*registersA)), expr.I(partA*registersA))),
+			ir.At(b, expr.AddE(expr.MulE(p.b.place(), expr.I(p.parts()*registersB)), expr.I(partB*registersB))))
 	}
 	all := ir.Block{one(0, 0)}
 	if p.parts() == 2 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // matrixRows is the number of 16-byte rows in a matrix that a warp loads at once.
@@ -20,7 +21,7 @@ func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, regis
 	if from == nil || from.Row > 0 || format.Packed() == 1 || !format.Holds(o.load.DType()) || turned && !p.linesAdjoin(o, registers) {
 		return nil
 	}
-	n := &ir.LoadMatrices{To: to, From: from, Count: registers, Turned: turned}
+	count, rowElements := registers, nvidia.MatrixRowBytes/o.load.DType().Bytes()
 	index, place := o.load.Index[0], o.place()
 	at := map[*expr.Var]expr.Expr{}
 	// One register of a line holds half of an instruction's terms, and the next one the other half.
@@ -29,21 +30,21 @@ func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, regis
 	case registers == registersA:
 		at[p.half], half = half, quotient(p.octet, 2)
 	case o.even():
-		n.Count *= 2
+		count *= 2
 		o, index, place = o.byTwo(quotient(p.octet, 2))
 	}
-	line, term := expr.Expr(p.row), expr.AddE(first, expr.MulE(half, expr.I(n.RowElements())))
+	line, term := expr.Expr(p.row), expr.AddE(first, expr.MulE(half, expr.I(rowElements)))
 	if turned {
 		line, term = expr.I(0), expr.AddE(term, p.row)
 	}
 	at[p.terms.Var] = term
 	maps.Copy(at, p.line(registers, line))
 	row := linear(index, at)
-	if !multiple(row, n.RowElements()) {
+	if !multiple(row, rowElements) {
 		return nil
 	}
-	n.FromIndex, n.ToIndex = row.Expr(), expr.Linearize(place).Scale(registers).Expr()
-	return around(o.loops, ir.Block{n})
+	load := ir.Exec(nvidia.LoadMatrices(count, turned), ir.At(to, expr.Linearize(place).Scale(registers).Expr()), ir.At(from, row.Expr()))
+	return around(o.loops, ir.Block{load})
 }
 
 // termsAdjoin reports whether the terms of an operand are contiguous.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // warpgroupThreads is the number of threads that hold the sums of a warpgroup instruction.
@@ -76,14 +77,14 @@ func (g *groupProduct) fits() bool {
 	eights = g.b.loops[0]
 	g.columns = 8 * eights.Extent
 	sums := expr.Linearize(g.store.Index)
-	if coef, _ := sums.Coef(eights.Var); coef != 2 || !ir.WarpgroupColumns(g.columns) {
+	if coef, _ := sums.Coef(eights.Var); coef != 2 || !nvidia.WarpgroupColumns(g.columns) {
 		return false
 	}
 	row := func(t int64) int64 { return t/warpThreads%4*16 + t%warpThreads/4 }
 	column := func(t int64) int64 { return t % 4 * 2 }
 	return moves(g.a.load, g.half, 8*g.x.line()) && moves(g.b.load, g.pair, g.y.line()) && moves(g.b.load, eights.Var, 8*g.y.line()) &&
 		g.spread(g.a.load, g.x, row) && g.spread(g.b.load, g.y, column) &&
-		g.begins(g.a, g.x, ir.WarpgroupRows) && g.begins(g.b, g.y, g.columns)
+		g.begins(g.a, g.x, nvidia.WarpgroupRows) && g.begins(g.b, g.y, g.columns)
 }
 
 // moves reports whether each step of a loop moves an operand by the given number of elements.
@@ -141,12 +142,11 @@ func (g *groupProduct) run() ir.Block {
 	takes := g.terms.Format.Terms()
 	step := &expr.Var{Name: g.terms.Var.Name, Extent: g.terms.Extent / takes}
 	zero := map[*expr.Var]expr.Expr{g.half: expr.I(0), g.pair: expr.I(0), g.b.loops[0].Var: expr.I(0)}
-	one := &ir.MultiplyShared{
-		Format: g.terms.Format, TypeA: g.a.load.DType(), TypeB: g.b.load.DType(),
-		Sum: g.store.Buffer, SumIndex: expr.Linearize(expr.Substitute(g.store.Index, zero)).Expr(), RowElements: g.rowElements, Columns: g.columns,
-		A: g.x.Buffer, B: g.y.Buffer, TurnedA: g.x.turned, TurnedB: g.y.turned,
-		AIndex: g.first(g.a, expr.MulE(step, expr.I(takes))), BIndex: g.first(g.b, expr.MulE(step, expr.I(takes))),
-	}
+	sums := ir.At(g.store.Buffer, expr.Linearize(expr.Substitute(g.store.Index, zero)).Expr())
+	sums.Stride = g.rowElements
+	first := expr.MulE(step, expr.I(takes))
+	multiply := nvidia.MultiplyShared(g.terms.Format, g.columns, nvidia.Factor{Type: g.a.load.DType(), Turned: g.x.turned}, nvidia.Factor{Type: g.b.load.DType(), Turned: g.y.turned})
+	one := ir.Exec(multiply, sums, ir.At(g.x.Buffer, g.first(g.a, first)), ir.At(g.y.Buffer, g.first(g.b, first)))
 	all := &ir.For{Var: step, Extent: step.Extent, Kind: ir.Unrolled, Body: around(g.a.loops, ir.Block{one})}
-	return ir.Block{&ir.FenceRegisters{Sum: g.store.Buffer}, all, &ir.CommitProducts{}}
+	return ir.Block{ir.Exec(nvidia.FenceSums, ir.All(g.store.Buffer)), all, ir.Exec(nvidia.Products.Commit)}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/x86"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -85,31 +86,43 @@ func (s *scope) multiply(p *tilesProduct) (ir.Block, bool) {
 		return nil, false
 	}
 	var out ir.Block
+	product := x86.TileProduct(p.format, p.a.load.DType(), p.b.load.DType())
 	for k, l := range whole {
-		l.Tile.Index = len(s.tiles) + k
-		out = append(out, &ir.Alloc{Buffer: l.Tile}, l)
+		l.tile.Index = len(s.tiles) + k
+		out = append(out, l.load()...)
 	}
 	for j, l := range turns {
-		l.Tile.Index = len(s.tiles) + len(whole) + j%free
-		out = append(out, &ir.Alloc{Buffer: l.Tile}, l)
+		l.tile.Index = len(s.tiles) + len(whole) + j%free
+		out = append(out, l.load()...)
 		for i, other := range whole {
 			if swapped {
-				out = append(out, &ir.TileProduct{Format: p.format, Sum: sum(j, i), A: l.Tile, B: other.Tile})
+				out = append(out, ir.Exec(product, ir.All(sum(j, i)), ir.All(l.tile), ir.All(other.tile)))
 			} else {
-				out = append(out, &ir.TileProduct{Format: p.format, Sum: sum(i, j), A: other.Tile, B: l.Tile})
+				out = append(out, ir.Exec(product, ir.All(sum(i, j)), ir.All(other.tile), ir.All(l.tile)))
 			}
 		}
 	}
 	return out, true
 }
 
-// loads fills tiles with an operand at the given offsets. It reads up to beyond elements past the last one that a
-// sum needs; ok is false if these may lie outside the kernel's memory.
-func (s *scope) loads(o tilesOperand, name string, offsets []int64, beyond int64) (list []*ir.TileLoad, ok bool) {
+// tileLoad is a tile and the rows that fill it.
+type tileLoad struct {
+	tile *ir.Buffer
+	rows ir.Arg
+}
+
+// load allocates and fills the tile.
+func (l tileLoad) load() ir.Block {
+	return ir.Block{&ir.Alloc{Buffer: l.tile}, ir.Exec(x86.TileLoad, ir.All(l.tile), l.rows)}
+}
+
+// loads returns the tiles of an operand at the given offsets. They read up to beyond elements past the last one that
+// a sum needs; ok is false if these may lie outside the kernel's memory.
+func (s *scope) loads(o tilesOperand, name string, offsets []int64, beyond int64) (list []tileLoad, ok bool) {
 	for k, offset := range offsets {
 		first := o.first.Plus(expr.Linear{Const: offset}, 1)
 		tile := ir.NewTile(0, fmt.Sprintf("%s%d", name, k), o.load.DType())
-		list = append(list, &ir.TileLoad{Tile: tile, From: o.load.Tensor, Index: first.Expr(), RowElements: o.rowElements})
+		list = append(list, tileLoad{tile, ir.Arg{Tensor: o.load.Tensor, Index: first.Expr(), Stride: o.rowElements}})
 		if _, highest, known := first.Bounds(); known && k == len(offsets)-1 {
 			end := highest + (schedule.TileRows-1)*o.rowElements + schedule.TileRowBytes/o.load.DType().Bytes()
 			beyond = min(beyond, max(0, end-o.load.Tensor.Shape[0]))
@@ -132,7 +145,7 @@ func (s *scope) reaches(t *expr.Tensor, beyond int64) bool {
 func (s *scope) begin() ir.Block {
 	out := ir.Block{&ir.Alloc{Buffer: s.layout.buffer}}
 	for _, tile := range s.tiles {
-		out = append(out, &ir.Alloc{Buffer: tile}, &ir.TileZero{Tile: tile})
+		out = append(out, &ir.Alloc{Buffer: tile}, ir.Exec(x86.TileZero, ir.All(tile)))
 	}
 	return out
 }
@@ -143,17 +156,22 @@ func (s *scope) end() (out ir.Block) {
 	for k, tile := range s.tiles {
 		row, column := k/len(columns), columns[k%len(columns)]
 		index := s.layout.rowsOf(s.layout.steps)[row] + column
-		out = append(out, &ir.TileStore{Tile: tile, To: s.layout.buffer, Index: expr.I(index), RowElements: s.layout.rowElements()})
+		to := ir.At(s.layout.buffer, expr.I(index))
+		to.Stride = s.layout.rowElements()
+		out = append(out, ir.Exec(x86.TileStore, ir.All(tile), to))
 	}
 	return out
 }
 
-// readers rewrites statements that read the stored sums; ok is false if one writes to them.
+// readers rewrites statements that read the stored sums; ok is false if one writes to them, or reads whole rows.
 func (s *scope) readers(b ir.Block) (done ir.Block, ok bool) {
 	ok = true
 	ir.Visit(b, func(st ir.Stmt) {
 		if w := ir.Written(st); w != nil && w.Tensor == s.sums.Tensor {
 			ok = false
+		}
+		if c, isCall := st.(*ir.Call); isCall && c.Reads(s.sums.Tensor) {
+			ok = false // its rows would move apart
 		}
 	})
 	done = ir.Rewrite(b, func(e expr.Expr) expr.Expr {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/x86"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -66,8 +67,8 @@ func TestTilesHaveRoomBeyondSums(t *testing.T) {
 func TestTilesReadNoOthersMemory(t *testing.T) {
 	f := unrolled(t, ragged, "cache-write 0\nreorder 1 2 0 1\ntensorize 1 2 11\npack 0 1 32 0 0 4 0 1 32 1 0 4 1\n")
 	ir.Visit(pass.Tiles(f, every).Body, func(st ir.Stmt) {
-		if n, ok := st.(*ir.TileLoad); ok {
-			t.Errorf("rows of %s are loaded", n.From.Name)
+		if c, ok := st.(*ir.Call); ok && c.Instruction == x86.TileLoad {
+			t.Errorf("rows of %s are loaded", c.Args[1].Tensor.Name)
 		}
 	})
 }

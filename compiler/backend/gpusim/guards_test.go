@@ -51,9 +51,6 @@ func (g *guards) changed(b ir.Block) ir.Block {
 		case *ir.Copy:
 			c := *n
 			out = append(append(out, g.copied(&c)...), &c)
-		case *ir.CopyAsync:
-			c := *n
-			out = append(append(out, g.copied(&c.Copy)...), &c)
 		default:
 			out = append(out, st)
 		}
@@ -81,8 +78,10 @@ func (g *guards) branch(n *ir.If) ir.Block {
 func fetches(b ir.Block) bool {
 	only := true
 	ir.Visit(b, func(st ir.Stmt) {
-		switch st.(type) {
-		case *ir.For, *ir.If, *ir.CopyAsync:
+		switch n := st.(type) {
+		case *ir.For, *ir.If:
+		case *ir.Copy:
+			only = only && n.Starts != nil
 		default:
 			only = false
 		}

@@ -24,12 +24,11 @@ var errOther = errors.New("another kernel is run")
 // orders reports whether a statement orders threads with their copies and products: a barrier, a fence, a wait, or
 // what it waits for.
 func orders(st ir.Stmt) bool {
-	switch st.(type) {
-	case *ir.Barrier, *ir.Commit, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts,
-		*ir.MbarrierInit, *ir.MbarrierInvalidate, *ir.MbarrierExpect, *ir.MbarrierWait:
-		return true
+	if c, ok := st.(*ir.Call); ok {
+		return c.Orders
 	}
-	return false
+	_, ok := st.(*ir.Barrier)
+	return ok
 }
 
 // orderings counts such statements of a program.

@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
@@ -62,12 +63,8 @@ func TestPointsWithTMACopiesAreRight(t *testing.T) {
 	})
 }
 
-func copiesBoxes(f *ir.Func) (found bool) {
-	ir.Visit(f.Body, func(st ir.Stmt) {
-		_, ok := st.(*ir.TMACopy)
-		found = found || ok
-	})
-	return found
+func copiesBoxes(f *ir.Func) bool {
+	return ir.Any(f.Body, func(c *ir.Call) bool { return c.Starts == nvidia.Boxes })
 }
 
 // boxTraces lists schedules with TMA copies that no sketch generates, and their workloads.

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -67,12 +68,8 @@ func TestPointsOfWarpgroupsMultiplyByThem(t *testing.T) {
 	}
 }
 
-func multiplies(f *ir.Func) (found bool) {
-	ir.Visit(f.Body, func(st ir.Stmt) {
-		_, ok := st.(*ir.MultiplyShared)
-		found = found || ok
-	})
-	return found
+func multiplies(f *ir.Func) bool {
+	return ir.Any(f.Body, func(c *ir.Call) bool { return c.Starts == nvidia.Products })
 }
 
 // TestOnlyCardsWithWarpgroupsUseThem covers the GPUs before and after Hopper, which have none.

@@ -145,17 +145,42 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.squareProduct(n)
 	case *ir.Transpose:
 		p.transpose(n)
-	case *ir.Prefetch:
-		p.prefetch(n)
 	case *ir.Define:
 		p.define(n)
-	case *ir.TileZero, *ir.TileLoad, *ir.TileProduct, *ir.TileStore:
-		p.tile(st)
-	case *ir.Fence:
-		p.line("__asm__ volatile(\"\" ::: \"memory\");")
+	case *ir.Call:
+		p.instruction(n)
 	default:
 		panic(fmt.Sprintf("codegen: unknown statement %T", st))
 	}
+}
+
+// instruction prints a call of an instruction, after the declarations that it needs.
+func (p *printer) instruction(c *ir.Call) {
+	if c.Prelude != nil {
+		p.unit.declarations.Declare(c.Prelude.Name, c.Prelude.Text)
+	}
+	p.line("%s", c.Code(p))
+}
+
+// Array returns the name of a buffer in memory.
+func (p *printer) Array(t *expr.Tensor) string { return p.buffer(t) }
+
+// Element returns an element in memory.
+func (p *printer) Element(t *expr.Tensor, index expr.Expr) string {
+	return p.element(t, expr.Linearize(index))
+}
+
+// Map returns nothing, since processors have no tensor maps.
+func (p *printer) Map(ir.Arg) string { return "" }
+
+// Number returns a sum.
+func (p *printer) Number(e expr.Expr) string {
+	at := expr.Linearize(e)
+	text := ""
+	for _, t := range at.Terms {
+		text += fmt.Sprintf("%s * %d + ", p.scalar(t.Atom), t.Coef)
+	}
+	return text + fmt.Sprint(at.Const)
 }
 
 func (p *printer) branch(n *ir.If) {
@@ -294,22 +319,4 @@ func (p *printer) define(n *ir.Define) {
 	name := p.kernel.fresh("t")
 	p.registers[n.Buffer.Tensor] = &register{Buffer: n.Buffer, name: name, defined: true, depth: p.loops}
 	p.line("const %s %s = %s;", t, name, code)
-}
-
-// prefetch prints a prefetch. Data that is read several times bypasses the first-level cache.
-func (p *printer) prefetch(n *ir.Prefetch) {
-	element := p.element(n.Tensor, n.Index)
-	if n.Bytes.Const == 0 && len(n.Bytes.Terms) == 0 {
-		p.line("__builtin_prefetch(&%s, %d);", element, map[bool]int{true: 1}[n.Write])
-		return
-	}
-	if len(n.Bytes.Terms) == 0 {
-		p.line("__builtin_prefetch((const char *)&%s + %d);", element, n.Bytes.Const)
-		return
-	}
-	var offsets []string
-	for _, t := range n.Bytes.Terms {
-		offsets = append(offsets, fmt.Sprintf("%s * %d", p.scalar(t.Atom), t.Coef))
-	}
-	p.line("__builtin_prefetch((const char *)&%s + %s + %d, 0, 2);", element, strings.Join(offsets, " + "), n.Bytes.Const)
 }

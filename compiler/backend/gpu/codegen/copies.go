@@ -13,18 +13,6 @@ import (
 type copier struct {
 	*printer
 	*ir.Copy
-	word string
-}
-
-// copierOf returns the copier of a statement. ok is false if the statement is not a copy.
-func (p *printer) copierOf(st ir.Stmt) (c copier, ok bool) {
-	switch n := st.(type) {
-	case *ir.Copy:
-		return copier{p, n, "COPY"}, true
-	case *ir.CopyAsync:
-		return copier{p, &n.Copy, "COPY_ASYNC"}, true
-	}
-	return c, false
 }
 
 // copy prints a copy. An argument may be a part of another tensor with any alignment. Several elements are copied at
@@ -77,16 +65,13 @@ func (c copier) indented(print func()) {
 }
 
 // all copies all elements at once.
-func (c copier) all() { c.part(c.word, 0, c.Elements) }
+func (c copier) all() { c.part(c.Starts != nil, 0, c.Elements) }
 
 // each copies the elements one by one.
 func (c copier) each() {
-	word := c.word
-	if c.To.Tensor.DType.Bytes() < minAsync {
-		word = "COPY"
-	}
+	async := c.Starts != nil && c.To.Tensor.DType.Bytes() >= minAsync
 	for k := range c.Elements {
-		c.part(word, k, 1)
+		c.part(async, k, 1)
 	}
 }
 
@@ -94,8 +79,11 @@ func (c copier) each() {
 const minAsync = 4
 
 // part copies elements starting at first.
-func (c copier) part(word string, first, elements int64) {
-	valid, behind := "1", ""
+func (c copier) part(async bool, first, elements int64) {
+	word, valid, behind := "COPY", "1", ""
+	if async {
+		word = "COPY_ASYNC"
+	}
 	if c.Valid != nil {
 		valid = c.scalars.Text(c.Valid)
 	}

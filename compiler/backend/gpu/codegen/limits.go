@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -22,7 +23,7 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 			return fmt.Errorf("gpu: %s has %d elements, more than the %d that kernels can count", b.name, b.Elements(), maxElements)
 		}
 	}
-	if ir.Has[*ir.MultiplyShared](f.Body) && !g.Warpgroups() {
+	if ir.Any(f.Body, func(c *ir.Call) bool { return c.Starts == nvidia.Products }) && !g.Warpgroups() {
 		return fmt.Errorf("gpu: warpgroup products require sm_90a, and this is %s (%s)", g.Model, g.Arch)
 	}
 	for _, l := range launchesOf(f) {
@@ -50,20 +51,21 @@ const maxMaps = 16
 func checkBoxes(l launch, all []global, g *target.GPU) error {
 	var err error
 	ir.Visit(l.loop.Body, func(st ir.Stmt) {
-		c, ok := st.(*ir.TMACopy)
-		if !ok || err != nil {
+		c, signals := nvidia.BoxOf(st)
+		if c == nil || err != nil {
 			return
 		}
-		at := slices.IndexFunc(all, func(g global) bool { return g.Tensor == c.From })
+		from := c.Args[1].Tensor
+		at := slices.IndexFunc(all, func(g global) bool { return g.Tensor == from })
 		switch {
-		case c.Mbarriers == nil:
-			err = fmt.Errorf("gpu: TMA copy of %s is never awaited", c.From.Name)
+		case !signals:
+			err = fmt.Errorf("gpu: TMA copy of %s is never awaited", from.Name)
 		case !g.Warpgroups():
 			err = fmt.Errorf("gpu: TMA copies require sm_90a, and this is %s (%s)", g.Model, g.Arch)
 		case at < 0 || !all[at].aligned:
-			err = fmt.Errorf("gpu: TMA copy of %s, which is not in global memory, or may begin anywhere", c.From.Name)
-		case writes(l.loop.Body, c.From):
-			err = fmt.Errorf("gpu: TMA copy of %s in the launch that writes it", c.From.Name)
+			err = fmt.Errorf("gpu: TMA copy of %s, which is not in global memory, or may begin anywhere", from.Name)
+		case writes(l.loop.Body, from):
+			err = fmt.Errorf("gpu: TMA copy of %s in the launch that writes it", from.Name)
 		}
 	})
 	if err == nil {

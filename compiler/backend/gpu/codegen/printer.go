@@ -85,6 +85,18 @@ func (p *printer) index(e expr.Expr) string {
 	return strings.Join(terms, " + ")
 }
 
+// Array returns the name of an array.
+func (p *printer) Array(t *expr.Tensor) string { return p.buffers[t] }
+
+// Element returns a variable of a thread.
+func (p *printer) Element(t *expr.Tensor, index expr.Expr) string { return p.element(t, index, "") }
+
+// Map returns the parameter of a tensor map.
+func (p *printer) Map(a ir.Arg) string { return mapAmong(p.maps, a).name }
+
+// Number returns an index.
+func (p *printer) Number(e expr.Expr) string { return p.index(e) }
+
 func (p *printer) block(b ir.Block) {
 	p.indent++
 	for _, st := range b {
@@ -111,33 +123,12 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.loop(n)
 	case *ir.Store:
 		p.store(n)
-	case *ir.LoadMatrices:
-		p.loadMatrices(n)
-	case *ir.MultiplyMatrices:
-		p.multiply(n)
-	case *ir.MultiplyShared:
-		p.multiplyShared(n)
-	case *ir.FenceRegisters:
-		p.line("WGMMA_FENCE(%s, %d);", p.buffers[n.Sum.Tensor], n.Sum.Elements())
-	case *ir.CommitProducts:
-		p.line("WGMMA_COMMIT();")
-	case *ir.WaitProducts:
-		p.waitProducts(n)
-	case *ir.FenceAsync:
-		p.line("FENCE_ASYNC();")
 	case *ir.Barrier:
 		p.line("BARRIER();")
-	case *ir.Copy, *ir.CopyAsync:
-		c, _ := p.copierOf(st)
-		c.copy()
-	case *ir.TMACopy:
-		p.tmaCopy(n)
-	case *ir.MbarrierInit, *ir.MbarrierInvalidate, *ir.MbarrierExpect, *ir.MbarrierWait:
-		p.mbarrier(st)
-	case *ir.Commit:
-		p.line("COPY_COMMIT();")
-	case *ir.Wait:
-		p.line("COPY_WAIT(%d);", n.Groups)
+	case *ir.Copy:
+		copier{p, n}.copy()
+	case *ir.Call:
+		p.line("%s", n.Code(p))
 	default:
 		panic(fmt.Sprintf("gpu: unknown statement %T", st))
 	}
@@ -149,8 +140,8 @@ func (p *printer) loop(n *ir.For) {
 		return
 	}
 	if n.Kind == ir.Serial && n.Range == nil && len(n.Body) == 1 {
-		if c, ok := p.copierOf(n.Body[0]); ok && c.Elements > 1 {
-			c.rounds(n)
+		if c, ok := n.Body[0].(*ir.Copy); ok && c.Elements > 1 {
+			copier{p, c}.rounds(n)
 			return
 		}
 	}

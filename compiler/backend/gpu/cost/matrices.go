@@ -3,7 +3,7 @@ package cost
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // matrices describes the matrices of an operand that a warp loads at once: eight rows of 16 bytes each.
@@ -33,7 +33,7 @@ func (w walker) loaded(t *expr.Tensor, index expr.Expr) (m matrices, ok bool) {
 	line := at[fragmentThreads] - at[0]
 	m = matrices{lineThreads: fragmentThreads, packed: w.matrices.Format.Packed()}
 	if at[1] != at[0] {
-		line, m.lineThreads = (at[1]-at[0])/2, ir.MatrixColumns
+		line, m.lineThreads = (at[1]-at[0])/2, nvidia.MatrixColumns
 	}
 	size := t.DType.Bytes()
 	switch {
@@ -44,20 +44,20 @@ func (w walker) loaded(t *expr.Tensor, index expr.Expr) (m matrices, ok bool) {
 	case line == 1 && size == 2:
 		m.bytes = term * size
 	}
-	return m, m.bytes > 0 && m.bytes%ir.MatrixRowBytes == 0
+	return m, m.bytes > 0 && m.bytes%nvidia.MatrixRowBytes == 0
 }
 
 // traffic returns the traffic of an operand. elements is the number of elements that each thread would read on its
 // own.
 func (m matrices) traffic(elements, warps float64) Traffic {
 	loads := elements / float64(m.lineThreads*m.packed) * warps
-	s, row := sample{active: 1<<ir.MatrixColumns - 1}, lanes{}
+	s, row := sample{active: 1<<nvidia.MatrixColumns - 1}, lanes{}
 	for k := range row {
 		row[k] = int64(k) * m.bytes
 	}
 	return Traffic{
 		Requests: loads / matricesAtOnce,
-		Bytes:    loads * ir.MatrixColumns * ir.MatrixRowBytes,
-		Units:    loads * float64(s.turns(&row, 1, ir.MatrixRowBytes)),
+		Bytes:    loads * nvidia.MatrixColumns * nvidia.MatrixRowBytes,
+		Units:    loads * float64(s.turns(&row, 1, nvidia.MatrixRowBytes)),
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // tries is the number of points at which accesses are sampled.
@@ -53,8 +54,10 @@ func (w walker) block(b ir.Block) {
 			w.alloc(n.Buffer)
 		case *ir.Copy:
 			w.copied(n)
-		case *ir.TMACopy:
-			w.tmaCopy(n)
+		case *ir.Call:
+			if c, _ := nvidia.BoxOf(n); c != nil {
+				w.box(c)
+			}
 		case *ir.Store:
 			w.store(n)
 		}
@@ -358,15 +361,14 @@ func (w walker) copied(n *ir.Copy) {
 	w.code(2)
 }
 
-// tmaCopy counts a TMA copy of a box, which a single thread starts.
-func (w walker) tmaCopy(n *ir.TMACopy) {
-	bytes := float64(n.Bytes())
-	rows := bytes / float64(n.Map.PanelBytes)
-	sectors := rows * math.Ceil(float64(n.Map.PanelBytes)/sectorBytes)
+// box counts the copy of a box, which a single thread starts.
+func (w walker) box(c *ir.Call) {
+	bytes, panelBytes := float64(nvidia.BoxBytes(c)), float64(c.Args[1].Map.PanelBytes)
+	sectors := bytes / panelBytes * math.Ceil(panelBytes/sectorBytes)
 	w.to.Global.add(Traffic{Requests: w.times, Bytes: w.times * bytes, Units: w.times * sectors})
 	w.to.Local.add(Traffic{Bytes: w.times * bytes, Units: w.times * bytes / turnBytes})
 	w.to.Copies += w.times
-	if n.To.Steps > 1 {
+	if c.Args[0].Buffer.Steps > 1 {
 		w.to.Asynchronous += w.times
 	}
 	w.code(2)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -105,7 +105,7 @@ func sameOperand(s *schedule.Schedule, a *sketch.Attention) bool {
 // open returns the knobs.
 func (a *attention) open() []searchspace.Parameter[attentionParameters] {
 	type q = attentionParameters
-	tiles := sketch.CeilDiv(a.M, ir.MatrixRows)
+	tiles := sketch.CeilDiv(a.M, nvidia.MatrixRows)
 	return []searchspace.Parameter[q]{
 		sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(tiles, 1, 2, 4, 8)...),
 		sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, 1, 2, 4),
@@ -125,14 +125,16 @@ func (a *attention) fits(fixed attentionParameters) bool {
 }
 
 // tile returns the rows of a block, columns those of the result, and keys those of a piece, in whole matrices.
-func (q attentionParameters) tile() int64               { return q.tall * q.rows * ir.MatrixRows }
+func (q attentionParameters) tile() int64               { return q.tall * q.rows * nvidia.MatrixRows }
 func (q attentionParameters) keys() int64               { return attentionWhole(q.piece) }
 func (a *attention) columns() int64                     { return attentionWhole(a.E) }
 func (q attentionParameters) threads() int64            { return q.tall * q.wide * warpThreads }
 func (a *attention) pieces(q attentionParameters) int64 { return sketch.CeilDiv(a.N, q.piece) }
 
 // attentionWhole rounds a number of columns up to whole matrices.
-func attentionWhole(n int64) int64 { return sketch.CeilDiv(n, ir.MatrixColumns) * ir.MatrixColumns }
+func attentionWhole(n int64) int64 {
+	return sketch.CeilDiv(n, nvidia.MatrixColumns) * nvidia.MatrixColumns
+}
 
 // perRow returns how many threads share a row's sums.
 func (q attentionParameters) perRow() int64 { return q.threads() / q.tile() }
@@ -170,8 +172,8 @@ func (a *attention) registers(q attentionParameters) int64 {
 	if a.format == schedule.TF32Compensated && a.matrices {
 		parts = 2
 	}
-	n := max(q.keys(), a.columns()) / ir.MatrixColumns / q.wide
-	return q.rows*(4*(q.keys()+a.columns())/ir.MatrixColumns/q.wide*a.wide/4) + parts*(4*q.rows+2*n)
+	n := max(q.keys(), a.columns()) / nvidia.MatrixColumns / q.wide
+	return q.rows*(4*(q.keys()+a.columns())/nvidia.MatrixColumns/q.wide*a.wide/4) + parts*(4*q.rows+2*n)
 }
 
 // Legal implements searchspace.Structure.
@@ -181,7 +183,7 @@ func (a *attention) Legal(q attentionParameters) error {
 		return fmt.Errorf("space: %d threads are more than a block has", q.threads())
 	case q.threads() < q.tile() || q.perRow() > q.piece:
 		return fmt.Errorf("space: %d threads cannot share %d rows of %d keys", q.threads(), q.tile(), q.piece)
-	case q.keys()/ir.MatrixColumns%q.wide != 0 || a.columns()/ir.MatrixColumns%q.wide != 0:
+	case q.keys()/nvidia.MatrixColumns%q.wide != 0 || a.columns()/nvidia.MatrixColumns%q.wide != 0:
 		return fmt.Errorf("space: matrices of %d keys and %d columns cannot be divided among %d warps", q.keys(), a.columns(), q.wide)
 	case q.piece%a.terms != 0:
 		return fmt.Errorf("space: %d keys are not a multiple of the %d terms of an instruction", q.piece, a.terms)

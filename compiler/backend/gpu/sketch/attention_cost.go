@@ -2,7 +2,7 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -25,8 +25,8 @@ func (a *attention) Cost(q attentionParameters) float64 {
 	keys, columns, tile := float64(q.keys()), float64(a.columns()), float64(q.tile())
 	terms := float64(a.D)
 	products := tile * keys * (terms + columns)
-	weights := warps * float64(q.rows*ir.MatrixRows) * keys
-	operands := warps * (float64(q.rows*ir.MatrixRows)*terms + keys/float64(q.wide)*terms + columns/float64(q.wide)*keys)
+	weights := warps * float64(q.rows*nvidia.MatrixRows) * keys
+	operands := warps * (float64(q.rows*nvidia.MatrixRows)*terms + keys/float64(q.wide)*terms + columns/float64(q.wide)*keys)
 	multiply, parts := products/cost.Lanes, 1.0
 	if a.matrices {
 		if a.format == schedule.TF32Compensated {
@@ -34,8 +34,8 @@ func (a *attention) Cost(q attentionParameters) float64 {
 		}
 		multiply = products * parts * 32 / float64(a.format.Packed()) / cost.MatrixBits
 	} else {
-		weights *= ir.MatrixColumns / 2 // each thread reads its own factors
-		operands *= ir.MatrixColumns / 2
+		weights *= nvidia.MatrixColumns / 2 // each thread reads its own factors
+		operands *= nvidia.MatrixColumns / 2
 	}
 	words, loads := weights+operands, (weights+operands)*loadOperations*parts
 	if a.loads() {

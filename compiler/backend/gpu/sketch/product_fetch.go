@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -40,7 +40,7 @@ func (p *Product) SupportsTMA(o Operand) bool {
 		}
 	}
 	row := t.Shape[len(t.Shape)-1] * t.DType.Bytes()
-	return o.given && t.Strides == nil && !p.Exchanges(o) && row%rowBytes == 0 && dims <= ir.MapDims
+	return o.given && t.Strides == nil && !p.Exchanges(o) && row%rowBytes == 0 && dims <= nvidia.MaxMapDims
 }
 
 // exchangedBytes is the size of elements that warpgroups need with contiguous terms. Asynchronous copies move them
@@ -87,17 +87,17 @@ func (p *Product) termsLast(o Operand) bool {
 // OddRowPadding returns the padding in elements after which the stride of rows is an odd multiple of 16 bytes. Rows
 // must be a multiple of 16 bytes.
 func OddRowPadding(row, bytes int64) int64 {
-	if row*bytes/ir.MatrixRowBytes%2 == 1 {
+	if row*bytes/nvidia.MatrixRowBytes%2 == 1 {
 		return 0
 	}
-	return ir.MatrixRowBytes / bytes
+	return nvidia.MatrixRowBytes / bytes
 }
 
 // loads reports whether fragments of an operand with rows of the given length are loaded as matrices. Bytes cannot be
 // transposed.
 func (p *Product) loads(o Operand, f Fetching, row int64) bool {
 	bytes := o.Load.DType().Bytes()
-	return f.Matrices && (bytes == 2 || bytes == 1 && p.termsLast(o)) && row*bytes%ir.MatrixRowBytes == 0
+	return f.Matrices && (bytes == 2 || bytes == 1 && p.termsLast(o)) && row*bytes%nvidia.MatrixRowBytes == 0
 }
 
 // Loads reports whether fragments of an operand are loaded as matrices.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -73,7 +73,7 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 		return nil
 	}
 	p := NewPositionProduct(s, g, u, gpu)
-	if p == nil || len(p.Operands) != 2 || p.Extents[p.Columns] < ir.MatrixColumns/2 || !apart(p) {
+	if p == nil || len(p.Operands) != 2 || p.Extents[p.Columns] < nvidia.MatrixColumns/2 || !apart(p) {
 		return nil
 	}
 	k := &searchspace.Sketch[tensorParameters]{Fixed: tensorParameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1, parts: 1}}
@@ -119,8 +119,8 @@ type unit struct {
 
 // The scopes.
 var (
-	warps      = unit{32, ir.MatrixRows, good}
-	warpgroups = unit{128, ir.WarpgroupRows, goodOfWarpgroups}
+	warps      = unit{32, nvidia.MatrixRows, good}
+	warpgroups = unit{128, nvidia.WarpgroupRows, goodOfWarpgroups}
 )
 
 func (p *tensorTile) unit() unit {
@@ -157,7 +157,7 @@ func (p *tensorTile) Reconciled(q tensorParameters) tensorParameters {
 	fits := func(extent, tile int64) bool { return tile < 2*extent }
 	shrink(func() bool { return fits(p.Extents[p.Rows], p.box(q).Rows) }, &q.tall, &q.rows)
 	shrink(func() bool { return fits(p.Extents[p.Columns], p.box(q).Columns) }, &q.wide, &q.columns)
-	shrink(func() bool { return p.Group == 0 || p.Group%(q.columns*ir.MatrixColumns) == 0 }, &q.columns)
+	shrink(func() bool { return p.Group == 0 || p.Group%(q.columns*nvidia.MatrixColumns) == 0 }, &q.columns)
 	shrink(func() bool { return p.WholeGroups(p.box(q).Columns) }, &q.wide)
 	if p.Reduce[p.Step].Extent%(q.parts*p.format.Terms()) != 0 {
 		q.parts = 1
@@ -178,7 +178,7 @@ func apart(p *Product) bool {
 	if !uses(a, p.Rows) {
 		a, b = b, a
 	}
-	grouped := p.GroupOf(a) > 0 && p.GroupOf(a)%ir.MatrixColumns == 0
+	grouped := p.GroupOf(a) > 0 && p.GroupOf(a)%nvidia.MatrixColumns == 0
 	return uses(a, p.Rows) && (!uses(a, p.Columns) || grouped) && uses(b, p.Columns) && p.GroupOf(b) == 0 && !uses(b, p.Rows)
 }
 
@@ -190,7 +190,7 @@ func open(p *Product, terms int64) []searchspace.Parameter[tensorParameters] {
 	if j := p.Joined(); j != nil {
 		positions, joint = j.Extents[j.Rows], []int64{0, 1}
 	}
-	rows, columns := sketch.CeilDiv(positions, ir.MatrixRows), sketch.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
+	rows, columns := sketch.CeilDiv(positions, nvidia.MatrixRows), sketch.CeilDiv(p.Extents[p.Columns], nvidia.MatrixColumns)
 	steps := p.Reduce[p.Step].Extent / terms
 	knobs := []searchspace.Parameter[q]{
 		sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(rows, 1, 2, 4, 8)...),
@@ -202,7 +202,7 @@ func open(p *Product, terms int64) []searchspace.Parameter[tensorParameters] {
 		sketch.Knob("joint", func(p *q) *int64 { return &p.joint }, joint...),
 		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}
-	return append(knobs, TileSchedulerKnobs(p, Box{Rows: ir.MatrixRows, Columns: ir.MatrixColumns}, func(p *q) *TileScheduler { return &p.scheduler })...)
+	return append(knobs, TileSchedulerKnobs(p, Box{Rows: nvidia.MatrixRows, Columns: nvidia.MatrixColumns}, func(p *q) *TileScheduler { return &p.scheduler })...)
 }
 
 // vectorElements is the number of neighbours that a thread fetches at once, up to the size of a copy.
@@ -211,7 +211,7 @@ const vectorElements = 8
 // box returns the box that a block computes.
 func (p *tensorTile) box(q tensorParameters) Box {
 	return Box{
-		Rows: q.tall * q.rows * p.unit().rows, Columns: q.wide * q.columns * ir.MatrixColumns,
+		Rows: q.tall * q.rows * p.unit().rows, Columns: q.wide * q.columns * nvidia.MatrixColumns,
 		Depth: q.depth * p.format.Terms(), Parts: q.parts, Guarded: true,
 	}
 }
@@ -245,7 +245,7 @@ func (p *tensorTile) Legal(q tensorParameters) error {
 	}
 	p = p.of(q)
 	b := p.box(q)
-	warp := q.columns * ir.MatrixColumns
+	warp := q.columns * nvidia.MatrixColumns
 	switch {
 	case p.Group > 0 && (p.Group%warp != 0 || !p.WholeGroups(b.Columns)):
 		return fmt.Errorf("space: %d columns of a warp, %d of a block, are not parts of groups of %d", warp, b.Columns, p.Group)

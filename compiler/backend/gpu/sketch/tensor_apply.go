@@ -3,7 +3,7 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -54,10 +54,10 @@ func (p *tensorTile) rows(b *sketch.Builder, stage, axis int, matrices int64) (a
 	at.matrix, inside = b.Split(stage, inside, p.unit().rows, schedule.Peel)
 	if p.format.Warpgroup() {
 		var warp int
-		warp, inside = b.Split(stage, inside, ir.MatrixRows, schedule.Peel)
+		warp, inside = b.Split(stage, inside, nvidia.MatrixRows, schedule.Peel)
 		at.threads = append(at.threads, warp)
 	}
-	at.own, thread = b.Split(stage, inside, ir.MatrixRows/2, schedule.Peel)
+	at.own, thread = b.Split(stage, inside, nvidia.MatrixRows/2, schedule.Peel)
 	at.threads = append(at.threads, thread)
 	return at
 }
@@ -65,8 +65,8 @@ func (p *tensorTile) rows(b *sketch.Builder, stage, axis int, matrices int64) (a
 // columns divides an axis into matrices of 8 columns. Thread k of four has two adjacent ones.
 func columns(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace) {
 	var inside, thread int
-	at.group, inside = b.Split(stage, axis, matrices*ir.MatrixColumns, schedule.Peel)
-	at.matrix, inside = b.Split(stage, inside, ir.MatrixColumns, schedule.Peel)
+	at.group, inside = b.Split(stage, axis, matrices*nvidia.MatrixColumns, schedule.Peel)
+	at.matrix, inside = b.Split(stage, inside, nvidia.MatrixColumns, schedule.Peel)
 	thread, at.own = b.Split(stage, inside, 2, schedule.Peel)
 	at.threads = []int{thread}
 	return at

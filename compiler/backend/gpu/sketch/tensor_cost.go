@@ -2,7 +2,7 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -19,7 +19,7 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	box := p.box(q)
 	steps, terms := p.Steps(box)
 	warps := float64(q.tall * q.wide)
-	perWarp := float64(terms*q.rows*q.columns) * ir.MatrixRows * ir.MatrixColumns
+	perWarp := float64(terms*q.rows*q.columns) * nvidia.MatrixRows * nvidia.MatrixColumns
 	bits := 32 / float64(p.format.Packed())
 	products := 1.0
 	if p.format == schedule.TF32Compensated {
@@ -45,9 +45,9 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operations float64) {
 	box, f := p.box(q), p.fetching(q)
 	for _, o := range p.Operands {
-		lines := q.columns * ir.MatrixColumns
+		lines := q.columns * nvidia.MatrixColumns
 		if p.Reads(o, p.Rows) {
-			lines = q.rows * ir.MatrixRows
+			lines = q.rows * nvidia.MatrixRows
 		}
 		elements, bytes := terms*float64(lines), float64(o.Load.DType().Bytes())
 		if !p.Loads(o, box, f) {
@@ -55,7 +55,7 @@ func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operat
 			continue
 		}
 		each := bytes / matrixBytes
-		if lines == ir.MatrixColumns { // for a single matrix, two registers at once
+		if lines == nvidia.MatrixColumns { // for a single matrix, two registers at once
 			each *= 2
 		}
 		words, operations = words+elements*bytes/4, operations+elements*each

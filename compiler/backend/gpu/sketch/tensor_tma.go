@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -36,8 +36,8 @@ func (p *tensorTile) legalForTMA(q tensorParameters) error {
 		return fmt.Errorf("space: boxes are copied ahead, for two steps at least")
 	}
 	for _, o := range p.Operands {
-		if n := p.linesOf(o, q); p.SupportsTMA(o) && n > ir.MapBox {
-			return fmt.Errorf("space: a box is %d long, more than %d", n, ir.MapBox)
+		if n := p.linesOf(o, q); p.SupportsTMA(o) && n > nvidia.MapBox {
+			return fmt.Errorf("space: a box is %d long, more than %d", n, nvidia.MapBox)
 		}
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // goodOfWarpgroups lists tiles for products of many results, of some, and of few.
@@ -20,7 +20,7 @@ var goodOfWarpgroups = []tensorParameters{
 // fitsWarpgroups reports whether a GPU has warpgroup instructions, both operands are matrices of lines and terms in a
 // supported layout, and results have the columns of the narrowest instruction.
 func (p *tensorTile) fitsWarpgroups() bool {
-	if p.Extents[p.Columns] <= ir.MatrixColumns {
+	if p.Extents[p.Columns] <= nvidia.MatrixColumns {
 		return false
 	}
 	for k, r := range p.Reduce {
@@ -71,9 +71,9 @@ const (
 
 // legalForWarpgroups returns an error for what warp instructions support and warpgroup instructions do not.
 func (p *tensorTile) legalForWarpgroups(q tensorParameters) error {
-	columns := q.columns * ir.MatrixColumns
+	columns := q.columns * nvidia.MatrixColumns
 	switch {
-	case !ir.WarpgroupColumns(columns):
+	case !nvidia.WarpgroupColumns(columns):
 		return fmt.Errorf("space: a warpgroup has no instruction for %d columns", columns)
 	case q.depth*termBytes > panelBytes || q.depth*termBytes == 96:
 		return fmt.Errorf("space: %d terms are more than a warpgroup finds side by side", p.box(q).Depth)
@@ -96,12 +96,12 @@ func (p *tensorTile) costOfWarpgroups(q tensorParameters) float64 {
 	box := p.box(q)
 	steps, terms := p.Steps(box)
 	groups := float64(q.tall * q.wide)
-	columns := float64(q.columns * ir.MatrixColumns)
+	columns := float64(q.columns * nvidia.MatrixColumns)
 	bits := 32 / float64(p.format.Packed())
 	instructions := groups * float64(q.rows) * float64(terms/p.format.Terms())
-	tensor := instructions * ir.WarpgroupRows * columns * float64(p.format.Terms()) * bits / cost.GroupBits
+	tensor := instructions * nvidia.WarpgroupRows * columns * float64(p.format.Terms()) * bits / cost.GroupBits
 	fetched := float64(p.FetchedBytes(box))
-	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / cost.GroupBytes
+	shared := (instructions*(nvidia.WarpgroupRows+columns)*termBytes + fetched) / cost.GroupBytes
 	issued, latency := p.copyCost(q)
 	l := p.Launch(q.scheduler, box, q.stages, p.resident(q))
 	work := max(tensor, shared, issued, p.Traffic(q.scheduler, box, l)) + issued*copyShare
