@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -20,14 +21,30 @@ type Instruction struct {
 	Starts, Waits *Async
 	// Orders is set if the instruction moves no data, but orders other operations.
 	Orders bool
-	// Text is C code: a format with one %s for each parameter, which its Form determines. Prelude is what it needs; nil
-	// if nothing.
+	// Text is C code: a format of the operands, each as the Form of its parameter determines. Prelude is what it
+	// needs; nil if nothing.
 	Text    string
 	Prelude *Prelude
 }
 
-// Prelude is C code that instructions need, which precedes a kernel once.
-type Prelude struct{ Name, Text string }
+// Prelude is C code that instructions need, which precedes a kernel once, after the declarations of vector types. It
+// may consist of these alone, without a name.
+type Prelude struct {
+	Name, Text string
+	Vectors    []Vectors
+}
+
+// Vectors is a vector type.
+type Vectors struct {
+	Type  array.DType
+	Lanes int64
+}
+
+// Alternative is C code for vectors of some number of lanes, for targets that satisfy a condition of the preprocessor.
+type Alternative struct {
+	Lanes    int64
+	If, Code string
+}
 
 // Executor is who executes an instruction.
 type Executor uint8
@@ -49,12 +66,13 @@ const (
 type Param struct {
 	Name string
 	Use  Use
-	// In is the memory space of the operand; Argument means any that a kernel addresses. Swizzled operands are in the
-	// layout of tensor maps.
+	// In is the memory space of the operand; Argument means any that a kernel addresses, and for a Variable a
+	// register, too. Swizzled operands are in the layout of tensor maps.
 	In       Space
 	Swizzled bool
 	// Bytes is the size of the contiguous elements from the operand's index on that a thread accesses; 0 means any.
-	Bytes int64
+	// Lanes is the number of elements of a Variable.
+	Bytes, Lanes int64
 	// Async is set if the elements are accessed until the operation that the instruction starts has been waited for.
 	Async bool
 	Form  Form
@@ -86,6 +104,8 @@ const (
 	// Place is an array and an index, Whole an array and its length.
 	Place
 	Whole
+	// Variable is a vector in a variable or in memory.
+	Variable
 	// Mapped is a tensor map.
 	Mapped
 	// Named is the number of a register.
@@ -225,7 +245,7 @@ func (v *verifier) call(c *Call) error {
 		switch {
 		case b == nil:
 			return fmt.Errorf("operand %s of %s is out of scope", p.Name, c.Name)
-		case p.In != Argument && b.Space != p.In || p.In == Argument && (b.Space == Tile || b.Space == Register):
+		case p.In != Argument && b.Space != p.In || p.In == Argument && (b.Space == Tile || b.Space == Register && p.Form != Variable):
 			return fmt.Errorf("operand %s of %s lies in %v memory", p.Name, c.Name, b.Space)
 		case p.Swizzled != (b.Row > 0) && b.Space == Shared:
 			return fmt.Errorf("operand %s of %s is in the wrong layout", p.Name, c.Name)
@@ -238,9 +258,11 @@ func (v *verifier) call(c *Call) error {
 
 // Words are the parts of C code that operands consist of.
 type Words interface {
-	// Array returns the name of a tensor's memory, Element an element, and Map the name of an operand's tensor map.
+	// Array returns the name of a tensor's memory, Element an element, Vector a number of elements from one on, and
+	// Map the name of an operand's tensor map.
 	Array(t *expr.Tensor) string
 	Element(t *expr.Tensor, index expr.Expr) string
+	Vector(t *expr.Tensor, index expr.Expr, lanes int64) string
 	Map(a Arg) string
 	// Number returns an index or a value.
 	Number(e expr.Expr) string
@@ -250,13 +272,13 @@ type Words interface {
 func (c *Call) Code(w Words) string {
 	args := make([]any, len(c.Args))
 	for k, a := range c.Args {
-		args[k] = a.code(c.Params[k].Form, w)
+		args[k] = a.code(c.Params[k], w)
 	}
 	return fmt.Sprintf(c.Text, args...)
 }
 
-func (a Arg) code(f Form, w Words) string {
-	switch f {
+func (a Arg) code(p Param, w Words) string {
+	switch p.Form {
 	case Address:
 		return "&" + w.Element(a.Tensor, a.Index)
 	case Strided:
@@ -267,6 +289,8 @@ func (a Arg) code(f Form, w Words) string {
 		return fmt.Sprintf("%s, %s", w.Array(a.Tensor), w.Number(a.Index))
 	case Whole:
 		return fmt.Sprintf("%s, %d", w.Array(a.Tensor), a.Tensor.Shape[0])
+	case Variable:
+		return w.Vector(a.Tensor, a.Index, p.Lanes)
 	case Mapped:
 		return w.Map(a)
 	case Named:
@@ -289,6 +313,9 @@ func (t *texter) arg(p Param, a Arg) string {
 		return t.expr(a.Index)
 	}
 	text := a.Tensor.Name
+	if name, defined := t.registers[a.Tensor]; defined {
+		return name
+	}
 	switch p.Form {
 	case Whole, Named:
 	case Mapped:

@@ -140,8 +140,8 @@ type Pack struct {
 	Transform *schedule.Transform
 }
 
-// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Copy, *Combine, *DotProduct, *Squares,
-// *SquareProduct, *Transpose, *Barrier or *Call. Loads and stores have one flat index.
+// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Copy, *Barrier or *Call. Loads and stores have one
+// flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -221,41 +221,6 @@ func (s *Store) Step() (op expr.BinaryOp, term expr.Expr, ok bool) {
 	return n.Op, n.B, true
 }
 
-// Combine combines, in a vector loop, the lanes of a term with one element that is the same for all of them:
-// element = element op term, lane after lane.
-type Combine struct {
-	Op     expr.BinaryOp
-	Buffer *Buffer
-	Index  expr.Expr
-	// Before is the previous value of the element.
-	Before, Term expr.Expr
-}
-
-// DotProduct adds to each lane of a vector of sums the products of Terms neighbouring lanes of two operands, as a
-// single instruction where available.
-type DotProduct struct {
-	Lane *expr.Var
-	// Buffer and Index locate a lane's sum, Before is its previous value.
-	Buffer *Buffer
-	Index  expr.Expr
-	Before expr.Expr
-	Terms  int64
-	// A and B are in registers.
-	A, B *Buffer
-	// Few is set if the elements of A have four bits.
-	Few bool
-}
-
-// Transpose copies a square of elements with its rows and columns exchanged, as many as Columns has entries. Its
-// rows are RowElements apart starting at First; column k is stored contiguously at Columns[k].
-type Transpose struct {
-	From        *expr.Tensor
-	First       expr.Linear
-	RowElements int64
-	To          *Buffer
-	Columns     []expr.Linear
-}
-
 // Barrier synchronises the threads of a block. Writes of each thread before it are visible to the others after it.
 type Barrier struct{}
 
@@ -273,14 +238,11 @@ type Copy struct {
 	Starts *Async
 }
 
-func (*For) stmt()        {}
-func (*If) stmt()         {}
-func (*Let) stmt()        {}
-func (*Alloc) stmt()      {}
-func (*Define) stmt()     {}
-func (*Store) stmt()      {}
-func (*Combine) stmt()    {}
-func (*DotProduct) stmt() {}
-func (*Transpose) stmt()  {}
-func (*Barrier) stmt()    {}
-func (*Copy) stmt()       {}
+func (*For) stmt()     {}
+func (*If) stmt()      {}
+func (*Let) stmt()     {}
+func (*Alloc) stmt()   {}
+func (*Define) stmt()  {}
+func (*Store) stmt()   {}
+func (*Barrier) stmt() {}
+func (*Copy) stmt()    {}

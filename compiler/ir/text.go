@@ -143,19 +143,6 @@ func (t *texter) block(b Block) {
 			t.copy(n)
 		case *Call:
 			t.call(n)
-		case *Combine:
-			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
-		case *DotProduct:
-			lane := t.bind(n.Lane)
-			t.line("dot %s < %d: %s[%s] = %s + %d terms of %s, %s", lane, n.Lane.Extent, n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Before), n.Terms,
-				t.registers[n.A.Tensor], t.registers[n.B.Tensor])
-		case *Squares, *SquareProduct:
-			t.square(st)
-		case *Transpose:
-			t.line("transpose %s[%s], rows %d apart", n.From.Name, t.expr(n.First.Expr()), n.RowElements)
-			for _, column := range n.Columns {
-				t.line("  to %s[%s]", n.To.Tensor.Name, t.expr(column.Expr()))
-			}
 		}
 	}
 }
@@ -285,6 +272,9 @@ func (t *texter) operand(e expr.Expr, within int) string {
 		return fmt.Sprintf("shuffle(%s, %d)", t.expr(n.Value), n.Mask)
 	case *Spread:
 		return t.spread(n)
+	case *Across:
+		lane := t.bind(n.Lane)
+		return fmt.Sprintf("%v across %s < %d of %s", n.Op, lane, n.Lane.Extent, t.expr(n.Value))
 	default:
 		return fmt.Sprintf("%T", e)
 	}

@@ -65,6 +65,25 @@ func (f *Folded) Map(to func(expr.Expr) expr.Expr) expr.Expr {
 	return &Folded{Sources: f.mapped(to), Factor: f.Factor}
 }
 
+// Across combines the lanes of a value, one after the other.
+type Across struct {
+	Op   expr.BinaryOp
+	Lane *expr.Var
+	// Value has a lane for each value of Lane.
+	Value expr.Expr
+}
+
+// DType returns the type of a lane.
+func (a *Across) DType() array.DType { return a.Value.DType() }
+
+// Operands returns the value.
+func (a *Across) Operands() []expr.Expr { return []expr.Expr{a.Value} }
+
+// Map replaces the value.
+func (a *Across) Map(f func(expr.Expr) expr.Expr) expr.Expr {
+	return &Across{Op: a.Op, Lane: a.Lane, Value: f(a.Value)}
+}
+
 // Lookup is an element of a table.
 type Lookup struct {
 	// Table has 256 8-bit elements.

@@ -48,7 +48,7 @@ func (v *verifier) block(b Block) error {
 		}
 	}()
 	for _, st := range b {
-		if v.vector && !isLanes(st) {
+		if _, ok := st.(*Store); v.vector && !ok {
 			return fmt.Errorf("a vector loop holds a %T", st)
 		}
 		switch n := st.(type) {
@@ -93,19 +93,6 @@ func (v *verifier) stmt(st Stmt) error {
 		if err := v.call(n); err != nil {
 			return err
 		}
-	case *Combine:
-		if !v.vector {
-			return fmt.Errorf("lanes of %s are combined outside of a vector loop", n.Buffer.Tensor.Name)
-		}
-	case *DotProduct:
-		if err := v.bind(n.Lane); err != nil {
-			return err
-		}
-		defer delete(v.bound, n.Lane)
-	case *Squares, *SquareProduct:
-		if !isSquares(st) {
-			return fmt.Errorf("the operands of a %T are not two vectors of %d sums in registers", st, SquareLanes)
-		}
 	}
 	return v.simple(st)
 }
@@ -129,15 +116,6 @@ func (v *verifier) simple(st Stmt) (err error) {
 	}
 	VisitExprs(Block{st}, func(e expr.Expr) { err = errors.Join(err, v.uses(e)) })
 	return err
-}
-
-// isLanes reports whether a statement may be in a vector loop.
-func isLanes(st Stmt) bool {
-	switch st.(type) {
-	case *Store, *Combine:
-		return true
-	}
-	return false
 }
 
 func (v *verifier) loop(n *For) error {
@@ -197,12 +175,15 @@ func (v *verifier) bind(x *expr.Var) error {
 }
 
 func (v *verifier) uses(e expr.Expr) (err error) {
+	lanes := map[*expr.Var]bool{} // an expression is visited before its operands
 	expr.Walk(e, func(x expr.Expr) {
 		switch n := x.(type) {
 		case *expr.Var:
-			if !v.bound[n] {
+			if !v.bound[n] && !lanes[n] {
 				err = fmt.Errorf("variable %s is used where it is not bound", n.Name)
 			}
+		case *Across:
+			lanes[n.Lane] = true
 		case *Shuffled:
 			if !v.threads {
 				err = errors.New("a value is shuffled outside a thread loop")

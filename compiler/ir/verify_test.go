@@ -46,7 +46,6 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"operand to of load lies in argument":      {loop(i, ir.Threads, 8, ir.Exec(load, ir.At(out, i)))},
 		"load is outside a thread loop":            {ir.Exec(load, ir.All(out))},
 		"load has 0 operands":                      {loop(i, ir.Threads, 8, ir.Exec(load))},
-		"not two vectors of 4 sums in registers":   {&ir.Squares{Sums: out, At: [2]int64{0, 4}}},
 		"is inside another":                        {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
 	} {
 		err := (&ir.Func{Args: []*ir.Buffer{out, nil}, Body: body}).Verify()

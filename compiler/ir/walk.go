@@ -38,22 +38,6 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			n.exprs(f)
 		case *Call:
 			n.exprs(f)
-		case *Combine:
-			f(n.Index)
-			f(n.Before)
-			f(n.Term)
-		case *DotProduct:
-			f(n.Index)
-			f(n.Before)
-			f(n.A.Tensor.At(expr.I(0)))
-			f(n.B.Tensor.At(expr.I(0)))
-		case *Transpose:
-			f(n.From.At(n.First.Expr()))
-			for _, column := range n.Columns {
-				f(column.Expr())
-			}
-		case *Squares, *SquareProduct:
-			squareExprs(st, f)
 		}
 	})
 }
@@ -131,16 +115,6 @@ func written(st Stmt) **Buffer {
 	switch n := st.(type) {
 	case *Store:
 		return &n.Buffer
-	case *Combine:
-		return &n.Buffer
-	case *DotProduct:
-		return &n.Buffer
-	case *Squares:
-		return &n.Sums
-	case *SquareProduct:
-		return &n.Sums
-	case *Transpose:
-		return &n.To
 	case *Copy:
 		return &n.To
 	case *Call:

@@ -11,30 +11,51 @@ import (
 // operators lists the operators that can combine lanes.
 var operators = []expr.BinaryOp{expr.Add, expr.Mul, expr.Min, expr.Max}
 
-// Across reduces each vectorized step of a reduction, x = x op term with one x for all lanes, with a single
-// Combine. It adds up the lanes of the term before it updates x. The type of x must satisfy computes.
+// Across reduces each vectorized step of a reduction, x = x op term with one x for all lanes, outside of the vector
+// loop: it combines the lanes of the term before it updates x. The type of x must satisfy computes.
 func Across(f *ir.Func, computes func(array.DType) bool) *ir.Func {
-	return ir.MapBlocks(f, func(b ir.Block, _ ir.Allocated) ir.Block {
-		out := slices.Clone(b)
-		for k, st := range b {
+	return ir.MapBlocks(f, func(b ir.Block, _ ir.Allocated) (out ir.Block) {
+		for _, st := range b {
 			if n, ok := st.(*ir.For); ok && n.Kind == ir.Vector {
-				out[k] = lanes(n, computes)
+				out = append(out, lanes(n, computes)...)
+				continue
 			}
+			out = append(out, st)
 		}
 		return out
 	})
 }
 
-func lanes(n *ir.For, computes func(array.DType) bool) *ir.For {
-	body := slices.Clone(n.Body)
-	for k, st := range body {
-		store, ok := st.(*ir.Store)
-		if !ok || !computes(store.Buffer.Tensor.DType) || expr.Uses(store.Index, n.Var) {
-			continue
-		}
-		if op, term, ok := store.Step(); ok && slices.Contains(operators, op) {
-			body[k] = &ir.Combine{Op: op, Buffer: store.Buffer, Index: store.Index, Before: store.Value.(*expr.Binary).A, Term: term}
+func lanes(n *ir.For, computes func(array.DType) bool) (out ir.Block) {
+	var before ir.Block
+	flush := func() {
+		if len(before) > 0 {
+			out, before = append(out, n.With(before)), nil
 		}
 	}
-	return n.With(body)
+	for _, st := range n.Body {
+		if s := combined(n, st, computes); s != nil {
+			flush()
+			out = append(out, s)
+			continue
+		}
+		before = append(before, st)
+	}
+	flush()
+	return out
+}
+
+// combined returns the step that combines the lanes of a vectorized one, or nil.
+func combined(n *ir.For, st ir.Stmt, computes func(array.DType) bool) ir.Stmt {
+	s, ok := st.(*ir.Store)
+	if !ok || !computes(s.Buffer.Tensor.DType) || expr.Uses(s.Index, n.Var) {
+		return nil
+	}
+	op, term, ok := s.Step()
+	if !ok || !slices.Contains(operators, op) {
+		return nil
+	}
+	step := *s
+	step.Value = expr.Bin(op, s.Value.(*expr.Binary).A, &ir.Across{Op: op, Lane: n.Var, Value: term})
+	return &step
 }

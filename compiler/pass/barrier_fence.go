@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// fences inserts a fence before each barrier after which asynchronous operations may read what threads wrote before it,
-// if they read shared memory past the threads' accesses, as warpgroup products do.
+// fences inserts a fence before each barrier after which asynchronous operations may read what threads wrote before
+// it, if they read shared memory past the threads' accesses, as warpgroup products do.
 func fences(b ir.Block) ir.Block {
 	f := fencer{}
 	ir.Visit(b, func(st ir.Stmt) {

@@ -78,18 +78,10 @@ func (c *eliminator) stmt(st ir.Stmt) ir.Stmt {
 		return st
 	case *ir.Define:
 		return c.define(n)
-	case *ir.DotProduct:
-		return c.dotProduct(n)
-	case *ir.SquareProduct:
-		return c.squareProduct(n)
 	case *ir.Store:
 		return c.store(n)
-	case *ir.Transpose:
-		c.stored(n.To)
 	case *ir.Call:
-		if to := ir.Written(n); to != nil {
-			c.stored(to)
-		}
+		return c.call(n)
 	}
 	return st
 }
@@ -97,19 +89,7 @@ func (c *eliminator) stmt(st ir.Stmt) ir.Stmt {
 func (c *eliminator) vectorLoop(n *ir.For) ir.Stmt {
 	c.lane = n.Var
 	defer func() { c.lane = nil }()
-	switch s := n.Body[0].(type) {
-	case *ir.Store:
-		return n.With(ir.Block{c.store(s)})
-	case *ir.Combine:
-		done := *s
-		done.Term = c.value(s.Term)
-		c.lane = nil
-		done.Before = c.scalar(s.Before)
-		done.Index = c.index(s.Index)
-		c.stored(s.Buffer)
-		return n.With(ir.Block{&done})
-	}
-	return n
+	return n.With(ir.Block{c.store(n.Body[0].(*ir.Store))})
 }
 
 func (c *eliminator) store(n *ir.Store) ir.Stmt {
@@ -123,23 +103,21 @@ func (c *eliminator) store(n *ir.Store) ir.Stmt {
 	return &done
 }
 
-func (c *eliminator) dotProduct(n *ir.DotProduct) ir.Stmt {
-	done := *n
-	done.A, done.B = c.register(n.A), c.register(n.B)
-	c.lane = n.Lane
-	done.Before = c.value(n.Before)
-	c.lane = nil
-	done.Index = c.index(n.Index)
-	c.stored(n.Buffer)
-	return &done
-}
-
-func (c *eliminator) squareProduct(n *ir.SquareProduct) ir.Stmt {
-	done := *n
-	done.Rows = [2]*ir.Buffer{c.register(n.Rows[0]), c.register(n.Rows[1])}
-	done.Columns = c.register(n.Columns)
-	c.stored(n.Sums)
-	return &done
+// call rewrites the operands of an instruction.
+func (c *eliminator) call(n *ir.Call) ir.Stmt {
+	done := ir.Exec(n.Instruction, slices.Clone(n.Args)...)
+	for k := range done.Args {
+		a := &done.Args[k]
+		if a.Buffer != nil && n.Params[k].Use == ir.Read {
+			a.Buffer = c.register(a.Buffer)
+			a.Tensor = a.Buffer.Tensor
+		}
+		a.Index = c.index(a.Index)
+	}
+	if to := ir.Written(done); to != nil {
+		c.stored(to)
+	}
+	return done
 }
 
 // register returns the register that replaces b.
@@ -222,6 +200,9 @@ func (c *eliminator) scalar(e expr.Expr) expr.Expr {
 	switch n := e.(type) {
 	case *expr.Load:
 		return c.load(n)
+	case *ir.Across:
+		c.lane = n.Lane
+		return n.Map(c.value)
 	case *expr.Select:
 		return c.chosen(n, c.scalar)
 	case *expr.Binary:

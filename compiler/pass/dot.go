@@ -6,14 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
-
-// DotTypes are the operand types of a dot-product instruction. Few is set if the first operand has four-bit values,
-// so that short sums of products fit into 16 bits.
-type DotTypes struct {
-	A, B array.DType
-	Few  bool
-}
 
 // fewBits is the operand width that Few stands for, in bits.
 const fewBits = 4
@@ -26,10 +20,10 @@ func sum(d array.DType) array.DType {
 	return array.Int32
 }
 
-// Dot replaces each reduction step in a dotted loop, acc[lane] += a[lane,k] * b[lane,k] over all k, by a DotProduct
+// Dot replaces each reduction step in a dotted loop, acc[lane] += a[lane,k] * b[lane,k] over all k, by a dot-product
 // instruction where has reports support for the types and number of terms. Other dotted loops become serial.
 // Reduction steps may be separated, since each has accumulators of its own; other statements stay together.
-func Dot(f *ir.Func, has func(t DotTypes, terms int64) bool) *ir.Func {
+func Dot(f *ir.Func, has func(t machine.DotTypes, terms int64) bool) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
 		var out ir.Block
 		for _, st := range b {
@@ -43,7 +37,7 @@ func Dot(f *ir.Func, has func(t DotTypes, terms int64) bool) *ir.Func {
 	})
 }
 
-func products(n *ir.For, in ir.Allocated, has func(DotTypes, int64) bool) ir.Block {
+func products(n *ir.For, in ir.Allocated, has func(machine.DotTypes, int64) bool) ir.Block {
 	serial := func(body ir.Block) *ir.For {
 		loop := n.With(body)
 		loop.Kind = ir.Serial
@@ -78,7 +72,7 @@ func isStep(st ir.Stmt) bool {
 }
 
 // dotProduct returns a vectorized step as one instruction, preceded by the loads of its operands, or nil.
-func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(DotTypes, int64) bool) ir.Block {
+func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(machine.DotTypes, int64) bool) ir.Block {
 	lane, ok := st.(*ir.For)
 	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
 		return nil
@@ -100,9 +94,9 @@ func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(DotTypes, int64
 	if !okA || !okB {
 		return nil
 	}
-	types := func(a, b elements) DotTypes {
+	types := func(a, b elements) machine.DotTypes {
 		bits := in.Bits(a.tensor)
-		return DotTypes{a.tensor.DType, b.tensor.DType, bits > 0 && bits <= fewBits}
+		return machine.DotTypes{A: a.tensor.DType, B: b.tensor.DType, Few: bits > 0 && bits <= fewBits}
 	}
 	if has(types(b, a), n.Extent) {
 		a, b = b, a
@@ -114,9 +108,9 @@ func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(DotTypes, int64
 	if loadA == nil || loadB == nil {
 		return nil
 	}
-	before := store.Value.(*expr.Binary).A
-	return ir.Block{loadA, loadB, &ir.DotProduct{Lane: lane.Var, Buffer: store.Buffer, Index: store.Index, Before: before, Terms: n.Extent,
-		A: loadA.Buffer, B: loadB.Buffer, Few: types(a, b).Few}}
+	dot := machine.Dot{DotTypes: types(a, b), Terms: n.Extent, Lanes: lane.Var.Extent}
+	sums := ir.At(store.Buffer, expr.Linearize(store.Index).Plus(expr.Linearize(lane.Var), -1).Expr())
+	return ir.Block{loadA, loadB, ir.Exec(dot.Instruction(), sums, ir.All(loadA.Buffer), ir.All(loadB.Buffer))}
 }
 
 // elements describes an operand in memory: the terms of a lane are step elements apart, and lanes have a fixed

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/machine"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -31,19 +32,19 @@ output t2
 func TestStepsOfSumsOfPairsAreOneInstruction(t *testing.T) {
 	f := pass.Promote(unrolled(t, pairs, twos))
 	kerneltest.Golden(t, "dot/pairs_before", f)
-	kerneltest.Golden(t, "dot/pairs_after", pass.Dot(f, func(x pass.DotTypes, terms int64) bool {
-		return x == pass.DotTypes{A: array.BFloat16, B: array.BFloat16} && terms == 2
+	kerneltest.Golden(t, "dot/pairs_after", pass.Dot(f, func(x machine.DotTypes, terms int64) bool {
+		return x == machine.DotTypes{A: array.BFloat16, B: array.BFloat16} && terms == 2
 	}))
 }
 
 func TestStepsOfIntegerSumsAreOneInstruction(t *testing.T) {
 	f := pass.Promote(unrolled(t, integers, dotFours))
 	kerneltest.Golden(t, "dot/before", f)
-	unsignedBySigned := func(x pass.DotTypes, terms int64) bool {
-		return x == pass.DotTypes{A: array.Uint8, B: array.Int8} && terms == 4
+	unsignedBySigned := func(x machine.DotTypes, terms int64) bool {
+		return x == machine.DotTypes{A: array.Uint8, B: array.Int8} && terms == 4
 	}
 	kerneltest.Golden(t, "dot/after", pass.Dot(f, unsignedBySigned))
-	kerneltest.Golden(t, "dot/without", pass.Dot(f, func(pass.DotTypes, int64) bool { return false }))
+	kerneltest.Golden(t, "dot/without", pass.Dot(f, func(machine.DotTypes, int64) bool { return false }))
 }
 
 // TestLanesOfGroupsPickTheirTerms: channels of a group read the same terms, those of several groups their own.
@@ -54,7 +55,7 @@ sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 i0 (add (add (mul (floordiv i1 4) 
 output t2
 `
 	f := pass.Promote(unrolled(t, groups, dotFours))
-	kerneltest.Golden(t, "dot/groups", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
+	kerneltest.Golden(t, "dot/groups", pass.Dot(f, func(machine.DotTypes, int64) bool { return true }))
 }
 
 // TestDistantTermsAreInterleaved: each lane's terms are in vectors of their own, of which a register has the first
@@ -66,5 +67,5 @@ sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 r0 (add i0 r1) i1]) (cast i32 [t1 
 output t2
 `
 	f := pass.Promote(unrolled(t, window, dotFours))
-	kerneltest.Golden(t, "dot/turns", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
+	kerneltest.Golden(t, "dot/turns", pass.Dot(f, func(machine.DotTypes, int64) bool { return true }))
 }

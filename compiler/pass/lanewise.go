@@ -23,18 +23,34 @@ func Lanewise(f *ir.Func, forms LaneForms) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
 		var out ir.Block
 		for _, st := range b {
-			n, ok := st.(*ir.For)
-			if !ok || n.Kind != ir.Vector {
-				out = append(out, st)
-				continue
+			switch n := st.(type) {
+			case *ir.For:
+				if n.Kind == ir.Vector {
+					l := &lanewiseLoop{forms: forms, lane: n.Var, in: in}
+					for _, inner := range n.Body {
+						out = append(out, l.stmt(n, inner)...)
+					}
+					continue
+				}
+			case *ir.Store:
+				st = across(n, forms, in)
 			}
-			l := &lanewiseLoop{forms: forms, lane: n.Var, in: in}
-			for _, inner := range n.Body {
-				out = append(out, l.stmt(n, inner)...)
-			}
+			out = append(out, st)
 		}
 		return out
 	})
+}
+
+// across rewrites the values whose lanes a store combines.
+func across(s *ir.Store, forms LaneForms, in ir.Allocated) ir.Stmt {
+	c := *s
+	c.Value = expr.Rewrite(s.Value, func(e expr.Expr) expr.Expr {
+		if n, ok := e.(*ir.Across); ok {
+			return n.Map((&lanewiseLoop{forms: forms, lane: n.Lane, in: in}).value)
+		}
+		return e
+	})
+	return &c
 }
 
 // lanewiseLoop is a vector loop under rewriting.
@@ -45,12 +61,7 @@ type lanewiseLoop struct {
 }
 
 func (l *lanewiseLoop) stmt(n *ir.For, st ir.Stmt) ir.Block {
-	switch s := st.(type) {
-	case *ir.Combine:
-		c := *s
-		c.Term = l.value(s.Term)
-		st = &c
-	case *ir.Store:
+	if s, ok := st.(*ir.Store); ok {
 		if coef, linear := expr.Linearize(s.Index).Coef(l.lane); !linear || coef != 1 {
 			return l.scattered(s)
 		}

@@ -18,11 +18,11 @@ func Prefetch(f *ir.Func, lineBytes int64) *ir.Func {
 		a.bytes[p.Buffer.Tensor] = p.Buffer.AheadBytes
 	}
 	ir.Visit(f.Body, func(st ir.Stmt) {
-		switch n := st.(type) {
-		case *ir.DotProduct:
-			a.factors[n.A.Tensor], a.factors[n.B.Tensor] = true, true
-		case *ir.SquareProduct:
-			a.factors[n.Columns.Tensor] = true
+		c, ok := st.(*ir.Call)
+		for k := 0; ok && k < len(c.Params); k++ {
+			if p := c.Params[k]; p.Use == ir.Read && p.In == ir.Register {
+				a.factors[c.Args[k].Tensor] = true
+			}
 		}
 	})
 	a.enter()
@@ -34,7 +34,7 @@ type prefetchAhead struct {
 	lineBytes int64
 	// bytes maps buffers in memory to their prefetch distance.
 	bytes map[*expr.Tensor]int64
-	// defined holds the values in registers, factors the operands of dot products.
+	// defined holds the values in registers, factors the operands of instructions.
 	defined map[*expr.Tensor]*ir.Define
 	factors map[*expr.Tensor]bool
 	// filled holds the prefetched scratch buffers of the current function.

@@ -6,16 +6,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
 
 // HasSquares describes how a machine multiplies two rows by two columns of the given types and number of terms. ok
 // is false if it has no such instruction; turned is set if the instruction swaps rows and columns.
 type HasSquares func(rows, columns array.DType, terms int64) (turned, ok bool)
 
-// Squares merges pairs of dot products that multiply the same four columns into one SquareProduct: two rows by two
-// columns per instruction. Each row must be broadcast to all lanes, and the sums must be vectors of a buffer in
-// registers. The sums stay in square layout until another statement touches them, usually for a whole reduction,
-// and are rearranged before and after. All stay unchanged unless each sum has the same partner throughout.
+// Squares merges pairs of dot products that multiply the same four columns into one product of squares: two rows by
+// two columns per instruction. Each row must be broadcast to all lanes, and the sums must be vectors of a buffer in
+// registers. The sums stay in square layout until another statement touches them, usually for a whole reduction, and
+// are rearranged before and after. All stay unchanged unless each sum has the same partner throughout.
 func Squares(f *ir.Func, has HasSquares) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, _ ir.Allocated) (out ir.Block) {
 		for len(b) > 0 {
@@ -29,7 +30,8 @@ func Squares(f *ir.Func, has HasSquares) *ir.Func {
 	})
 }
 
-// vectors holds the vectors of a buffer in registers that dot products of SquareLanes lanes update, by first element.
+// vectors holds the vectors of a buffer in registers that dot products of machine.SquareLanes lanes update, by first
+// element.
 type vectors struct {
 	sums  *expr.Tensor
 	begin map[int64]bool
@@ -38,15 +40,15 @@ type vectors struct {
 func vectorsOf(sums *expr.Tensor, scope ir.Block) *vectors {
 	v := &vectors{sums: sums, begin: map[int64]bool{}}
 	ir.Visit(scope, func(st ir.Stmt) {
-		if n, ok := st.(*ir.DotProduct); ok && n.Buffer.Tensor == sums && n.Lane.Extent == ir.SquareLanes {
-			v.begin[first(n)] = true
+		if d, c, ok := machine.DotOf(st); ok && c.Args[0].Tensor == sums && d.Lanes == machine.SquareLanes {
+			v.begin[first(c)] = true
 		}
 	})
 	return v
 }
 
 // first returns the first element that a dot product updates, in a buffer in registers.
-func first(n *ir.DotProduct) int64 { return expr.Linearize(n.Index).Const }
+func first(c *ir.Call) int64 { return expr.Linearize(c.Args[0].Index).Const }
 
 // block rewrites the longest runs of statements that allow squares.
 func (v *vectors) block(b ir.Block, has HasSquares) (out ir.Block) {
@@ -74,8 +76,11 @@ func (v *vectors) block(b ir.Block, has HasSquares) (out ir.Block) {
 func (v *vectors) onlyAdds(st ir.Stmt) bool {
 	only := true
 	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
+		if _, _, adds := machine.DotOf(x); adds {
+			return
+		}
 		switch n := x.(type) {
-		case *ir.DotProduct, *ir.For, *ir.If: // nested statements are visited; conditions and extents read no sums
+		case *ir.For, *ir.If: // nested statements are visited; conditions and extents read no sums
 		case *ir.Store:
 			only = only && (n.Buffer.Tensor != v.sums || !v.has(n.Index)) && !v.reads(n.Value)
 		default:
@@ -93,7 +98,7 @@ func (v *vectors) reads(e expr.Expr) bool {
 // has reports whether an element, or the element of the first lane, belongs to one of the vectors.
 func (v *vectors) has(index expr.Expr) bool {
 	at := expr.Linearize(index).Const
-	for k := range int64(ir.SquareLanes) {
+	for k := range int64(machine.SquareLanes) {
 		if v.begin[at-k] {
 			return true
 		}
@@ -112,7 +117,7 @@ func (v *vectors) run(b ir.Block, has HasSquares) (out ir.Block) {
 	for !adds(b[end-1]) {
 		end--
 	}
-	p := &pairing{sums: v.sums, has: has, places: map[int64]*squaresPlace{}, becomes: map[*ir.DotProduct]ir.Stmt{}}
+	p := &pairing{sums: v.sums, has: has, places: map[int64]*squaresPlace{}, becomes: map[*ir.Call]ir.Stmt{}}
 	p.block(b)
 	if p.failed || len(p.first) == 0 {
 		for _, st := range b {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
 
 // pairing selects the dot products of a run of statements that are merged.
@@ -16,7 +17,7 @@ type pairing struct {
 	places map[int64]*squaresPlace
 	first  []int64
 	// becomes maps a dot product to its replacement; the first one of a pair is dropped.
-	becomes map[*ir.DotProduct]ir.Stmt
+	becomes map[*ir.Call]ir.Stmt
 	// failed is set if a vector would need two partners.
 	failed bool
 }
@@ -31,8 +32,8 @@ type squaresPlace struct {
 
 // factor is a dot product whose sums may form a row of squares.
 type factor struct {
-	product *ir.DotProduct
-	at      int64
+	product   *ir.Call
+	at, terms int64
 	// rows is the register of a row; columns is that of four columns, which start at an element of a tensor.
 	rows, columns *ir.Buffer
 	tensor        *expr.Tensor
@@ -49,11 +50,13 @@ func (p *pairing) block(b ir.Block) {
 		case *ir.Define:
 			defined[n.Buffer.Tensor] = n
 			continue
-		case *ir.DotProduct:
-			if n.Buffer.Tensor == p.sums && n.Lane.Extent == ir.SquareLanes {
-				open = p.add(open, n, defined)
+		case *ir.Call:
+			if d, _, ok := machine.DotOf(n); ok {
+				if n.Args[0].Tensor == p.sums && d.Lanes == machine.SquareLanes {
+					open = p.add(open, n, defined)
+				}
+				continue
 			}
-			continue
 		}
 		if p.isolated(st) {
 			continue
@@ -75,15 +78,15 @@ func (p *pairing) block(b ir.Block) {
 func (p *pairing) isolated(st ir.Stmt) bool {
 	isolated := true
 	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
-		n, adds := x.(*ir.DotProduct)
+		_, c, adds := machine.DotOf(x)
 		b := ir.Written(x)
-		isolated = isolated && !(adds && n.Buffer.Tensor == p.sums) && (b == nil || b.Space == ir.Register)
+		isolated = isolated && !(adds && c.Args[0].Tensor == p.sums) && (b == nil || b.Space == ir.Register)
 	})
 	return isolated
 }
 
 // add pairs a dot product with an open one, or leaves it open.
-func (p *pairing) add(open []factor, n *ir.DotProduct, defined map[*expr.Tensor]*ir.Define) []factor {
+func (p *pairing) add(open []factor, n *ir.Call, defined map[*expr.Tensor]*ir.Define) []factor {
 	f, ok := p.factorOf(n, defined)
 	if !ok {
 		p.leave([]factor{f})
@@ -98,14 +101,16 @@ func (p *pairing) add(open []factor, n *ir.DotProduct, defined map[*expr.Tensor]
 }
 
 // factorOf returns a dot product as a row of squares; ok is false if it has another form.
-func (p *pairing) factorOf(n *ir.DotProduct, defined map[*expr.Tensor]*ir.Define) (f factor, ok bool) {
-	f = factor{product: n, at: first(n), rows: n.A, columns: n.B}
-	rows, columns := defined[n.A.Tensor], defined[n.B.Tensor]
+func (p *pairing) factorOf(n *ir.Call, defined map[*expr.Tensor]*ir.Define) (f factor, ok bool) {
+	d, _, _ := machine.DotOf(n)
+	a, b := n.Args[1].Buffer, n.Args[2].Buffer
+	f = factor{product: n, at: first(n), terms: d.Terms, rows: a, columns: b}
+	rows, columns := defined[a.Tensor], defined[b.Tensor]
 	if rows == nil || columns == nil {
 		return f, false
 	}
 	if _, spread := rows.Value.(*ir.Spread); !spread {
-		f.rows, f.columns, rows, columns = n.B, n.A, columns, rows
+		f.rows, f.columns, rows, columns = b, a, columns, rows
 	}
 	row, spread := rows.Value.(*ir.Spread)
 	l, loaded := columns.Value.(*expr.Load)
@@ -113,14 +118,14 @@ func (p *pairing) factorOf(n *ir.DotProduct, defined map[*expr.Tensor]*ir.Define
 		return f, false
 	}
 	f.tensor, f.begin = l.Tensor, expr.Linearize(l.Index[0]).Plus(expr.Linearize(columns.Lane), -1)
-	f.turned, ok = p.has(row.Tensor.DType, l.Tensor.DType, n.Terms)
+	f.turned, ok = p.has(row.Tensor.DType, l.Tensor.DType, d.Terms)
 	return f, ok
 }
 
 // fit reports whether two dot products share columns and neither has another partner.
 func (p *pairing) fit(a, b factor) bool {
 	apart := a.begin.Plus(b.begin, -1)
-	if a.tensor != b.tensor || apart.Const != 0 || len(apart.Terms) > 0 || a.at == b.at || a.turned != b.turned || a.product.Terms != b.product.Terms {
+	if a.tensor != b.tensor || apart.Const != 0 || len(apart.Terms) > 0 || a.at == b.at || a.turned != b.turned || a.terms != b.terms {
 		return false
 	}
 	for _, f := range [2]factor{a, b} {
@@ -136,8 +141,8 @@ func (p *pairing) pair(earlier, later factor) {
 	one, other := p.places[earlier.at], p.places[later.at]
 	switch {
 	case one == nil && other == nil:
-		p.places[earlier.at] = &squaresPlace{buffer: earlier.product.Buffer, partner: later.at, turned: earlier.turned}
-		p.places[later.at] = &squaresPlace{buffer: earlier.product.Buffer, partner: earlier.at, turned: earlier.turned}
+		p.places[earlier.at] = &squaresPlace{buffer: earlier.product.Args[0].Buffer, partner: later.at, turned: earlier.turned}
+		p.places[later.at] = &squaresPlace{buffer: earlier.product.Args[0].Buffer, partner: earlier.at, turned: earlier.turned}
 		p.first = append(p.first, earlier.at)
 	case one == nil || other == nil || one.alone || other.alone || one.turned != earlier.turned:
 		p.failed = true
@@ -148,8 +153,9 @@ func (p *pairing) pair(earlier, later factor) {
 		a, b = b, a
 	}
 	p.becomes[earlier.product] = nil
-	p.becomes[later.product] = &ir.SquareProduct{Sums: later.product.Buffer, At: [2]int64{a.at, b.at}, Turned: a.turned, Terms: later.product.Terms,
-		Rows: [2]*ir.Buffer{a.rows, b.rows}, Columns: later.columns}
+	product := machine.SquareProduct(a.rows.Tensor.DType, later.columns.Tensor.DType, a.turned)
+	sums := later.product.Args[0].Buffer
+	p.becomes[later.product] = ir.Exec(product, ir.At(sums, expr.I(a.at)), ir.At(sums, expr.I(b.at)), ir.All(a.rows), ir.All(b.rows), ir.All(later.columns))
 }
 
 // leave keeps dot products unpaired.
@@ -157,7 +163,7 @@ func (p *pairing) leave(list []factor) {
 	for _, f := range list {
 		known := p.places[f.at]
 		p.failed = p.failed || known != nil && !known.alone
-		p.places[f.at] = &squaresPlace{buffer: f.product.Buffer, alone: true}
+		p.places[f.at] = &squaresPlace{buffer: f.product.Args[0].Buffer, alone: true}
 	}
 }
 
@@ -165,7 +171,8 @@ func (p *pairing) leave(list []factor) {
 func (p *pairing) rearranged(back bool) (out ir.Block) {
 	for _, at := range p.first {
 		one := p.places[at]
-		out = append(out, &ir.Squares{Sums: one.buffer, At: [2]int64{at, one.partner}, Turned: one.turned, Back: back})
+		squares := machine.Squares(one.buffer.Tensor.DType, one.turned, back)
+		out = append(out, ir.Exec(squares, ir.At(one.buffer, expr.I(at)), ir.At(one.buffer, expr.I(one.partner))))
 	}
 	return out
 }
@@ -180,7 +187,7 @@ func (p *pairing) replaced(b ir.Block) (out ir.Block) {
 			}
 		case *ir.If:
 			st = &ir.If{Cond: n.Cond, Then: p.replaced(n.Then), Else: p.replaced(n.Else)}
-		case *ir.DotProduct:
+		case *ir.Call:
 			if by, ok := p.becomes[n]; ok {
 				st = by
 			}

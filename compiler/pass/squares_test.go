@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -38,7 +39,7 @@ dot 0 3
 func dotted(t *testing.T, rows string) *ir.Func {
 	t.Helper()
 	f := pass.Promote(unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", rows)))
-	return pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 })
+	return pass.Dot(f, func(_ machine.DotTypes, terms int64) bool { return terms == 8 })
 }
 
 // rowsFirst is an instruction of rows of unsigned bytes and columns of signed ones, columnsFirst one of the other.
@@ -60,7 +61,7 @@ func TestOddRowsAreMultipliedAlone(t *testing.T) {
 // TestStepsWithoutALoopAreMultiplied: what is written out whole has no loop to be a square in.
 func TestStepsWithoutALoopAreMultiplied(t *testing.T) {
 	f := pass.Promote(unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", "2")+"unroll 0 2\n"))
-	f = pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 })
+	f = pass.Dot(f, func(_ machine.DotTypes, terms int64) bool { return terms == 8 })
 	kerneltest.Golden(t, "squares/straight", pass.Squares(f, rowsFirst))
 }
 
@@ -68,7 +69,7 @@ func TestStepsWithoutALoopAreMultiplied(t *testing.T) {
 func TestScalarColumnsDoNotPreventSquares(t *testing.T) {
 	five := strings.NewReplacer("6,8", "6,5", "2,8,8", "2,5,8").Replace(squaresProduct)
 	f := pass.Promote(unrolled(t, five, strings.ReplaceAll(squaresTile, "ROWS", "2")))
-	kerneltest.Golden(t, "squares/five", pass.Squares(pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 }), rowsFirst))
+	kerneltest.Golden(t, "squares/five", pass.Squares(pass.Dot(f, func(_ machine.DotTypes, terms int64) bool { return terms == 8 }), rowsFirst))
 }
 
 func TestWithoutInstructionsNothingChanges(t *testing.T) {

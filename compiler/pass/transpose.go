@@ -3,6 +3,7 @@ package pass
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 )
 
 // maxLanes limits the lanes of a square: compilers take seconds for shuffles of long vectors of bytes.
@@ -17,7 +18,7 @@ func Transpose(f *ir.Func) *ir.Func {
 		for k := 0; k < len(b); {
 			if t := square(b[k:], in); t != nil {
 				out = append(out, t)
-				k += len(t.Columns)
+				k += len(t.Args) - 1
 				continue
 			}
 			out = append(out, b[k])
@@ -37,24 +38,24 @@ type copied struct {
 	lanes int64
 }
 
-// square returns the square that the copies at the start of a block form, or nil.
-func square(b ir.Block, in ir.Allocated) *ir.Transpose {
-	var t *ir.Transpose
-	var lanes int64
+// square returns the transposition of the square that the copies at the start of a block form, or nil.
+func square(b ir.Block, in ir.Allocated) *ir.Call {
+	var first copied
+	var args []ir.Arg
 	for k, st := range b {
 		c, ok := copiedBy(st, in)
 		if !ok || c.step < 2 || c.lanes < 2 || c.lanes > maxLanes {
 			return nil
 		}
-		if t == nil {
-			t, lanes = &ir.Transpose{From: c.from, First: c.load, RowElements: c.step, To: c.to}, c.lanes
+		if k == 0 {
+			first, args = c, []ir.Arg{{Tensor: c.from, Index: c.load.Expr(), Stride: c.step}}
 		}
-		next := c.load.Plus(t.First, -1)
-		if c.from != t.From || c.to.Tensor != t.To.Tensor || c.lanes != lanes || c.step != t.RowElements || len(next.Terms) > 0 || next.Const != int64(k) {
+		next := c.load.Plus(first.load, -1)
+		if c.from != first.from || c.to.Tensor != first.to.Tensor || c.lanes != first.lanes || c.step != first.step || len(next.Terms) > 0 || next.Const != int64(k) {
 			return nil
 		}
-		if t.Columns = append(t.Columns, c.store); int64(len(t.Columns)) == lanes {
-			return t
+		if args = append(args, ir.At(c.to, c.store.Expr())); int64(k+1) == first.lanes {
+			return ir.Exec(machine.Transpose(c.from.DType, k+1), args...)
 		}
 	}
 	return nil

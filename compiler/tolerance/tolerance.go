@@ -51,8 +51,8 @@ func (o Tolerance) OfIntegers(growth, largest float64) float64 {
 }
 
 // Tolerances returns the tolerance of each output of a workload. Rounding errors of a sum grow with the square root
-// of its length, and so does the tolerance. If only bounded functions of the sum reach an output, such as the hyperbolic
-// tangent, the sum's size counts as well, which the output does not show.
+// of its length, and so does the tolerance. If only bounded functions of the sum reach an output, such as the
+// hyperbolic tangent, the sum's size counts as well, which the output does not show.
 func Tolerances(w *expr.Workload) []Tolerance {
 	list := make([]Tolerance, len(w.Outputs))
 	for k, t := range w.Outputs {

@@ -134,8 +134,8 @@ func TestSumsOfOneOutputAreNotThoseOfAnother(t *testing.T) {
 	}
 }
 
-// TestErrorsOfSumsCountInFullBehindBoundedFunctions: sums of 512 products are near 20, their hyperbolic tangents at most
-// 1, and both have the same absolute errors near 0. Outputs that grow with the sums, too, show their size.
+// TestErrorsOfSumsCountInFullBehindBoundedFunctions: sums of 512 products are near 20, their hyperbolic tangents at
+// most 1, and both have the same absolute errors near 0. Outputs that grow with the sums, too, show their size.
 func TestErrorsOfSumsCountInFullBehindBoundedFunctions(t *testing.T) {
 	const terms, columns = 512, 512
 	x, y := expr.NewInput("x", array.Float32, 1, terms), expr.NewConstant("y", array.Float32, terms, columns)

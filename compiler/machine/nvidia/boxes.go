@@ -20,10 +20,10 @@ const (
 	MapBox     = 256
 )
 
-// BoxCopy returns the copy of a box of a tensor with some number of dimensions, between MinMapDims and MaxMapDims. Its
-// operands are the destination, which must start a group of eight rows of a panel, the tensor, and the start of the
-// box in each of the map's dimensions. Parts of the box outside the tensor are zero. A copy that signals has an mbarrier
-// as another operand, and becomes asynchronous.
+// BoxCopy returns the copy of a box of a tensor with some number of dimensions, between MinMapDims and MaxMapDims.
+// Its operands are the destination, which must start a group of eight rows of a panel, the tensor, and the start of
+// the box in each of the map's dimensions. Parts of the box outside the tensor are zero. A copy that signals has an
+// mbarrier as another operand, and becomes asynchronous.
 func BoxCopy(dims int, signals bool) *ir.Instruction {
 	i := &ir.Instruction{
 		Name: fmt.Sprintf("copy.box.%dd", dims), By: ir.ByThread, Text: fmt.Sprintf("COPY_TENSOR_%dD(%%s, %%s", dims),
@@ -63,8 +63,8 @@ func BoxBytes(c *ir.Call) int64 { return c.Args[1].Map.Elements() * c.Args[0].Te
 var mbarrier = ir.Param{Name: "mbarrier", Use: ir.Read, In: ir.Shared, Bytes: 8, Form: ir.Place}
 
 // MbarrierInit initialises an mbarrier, and MbarrierInvalidate invalidates it, so that its memory can be reused.
-// MbarrierExpect arrives at it, and adds bytes to the expected ones of its phase. MbarrierWait waits until the phase of
-// a parity has completed.
+// MbarrierExpect arrives at it, and adds bytes to the expected ones of its phase. MbarrierWait waits until the phase
+// of a parity has completed.
 var (
 	MbarrierInit       = &ir.Instruction{Name: "mbarrier.init", By: ir.ByThread, Orders: true, Params: []ir.Param{writtenMbarrier}, Text: "MBARRIER_INIT(%s, 1);"}
 	MbarrierInvalidate = &ir.Instruction{Name: "mbarrier.invalidate", By: ir.ByThread, Orders: true, Params: []ir.Param{writtenMbarrier}, Text: "MBARRIER_INVALIDATE(%s);"}

@@ -41,9 +41,9 @@ type Factor struct {
 	Turned bool
 }
 
-// MultiplyShared returns the instruction that starts to add the product of two matrices in shared memory to the sums of
-// a warpgroup: 64 results by a number of columns. Each thread holds two neighbours of every eight columns: those of one
-// row, and at the operand's stride those of another.
+// MultiplyShared returns the instruction that starts to add the product of two matrices in shared memory to the sums
+// of a warpgroup: 64 results by a number of columns. Each thread holds two neighbours of every eight columns: those
+// of one row, and at the operand's stride those of another.
 func MultiplyShared(f schedule.Format, columns int64, a, b Factor) *ir.Instruction {
 	kind := map[schedule.Format]string{schedule.WarpgroupTF32: "TF32", schedule.WarpgroupBF16: "BF16", schedule.WarpgroupF16: "F16"}[f]
 	kind += signs[[2]array.DType{a.Type, b.Type}]

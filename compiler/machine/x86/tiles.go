@@ -1,4 +1,3 @@
-// Package x86 lists the instructions of x86-64 processors that kernels call.
 package x86
 
 import (
@@ -43,9 +42,9 @@ var (
 	}
 )
 
-// TileProduct returns the instruction that adds the product of two tiles to the sums of another, given the types of the
-// factors: to element m, n the products of row m of the first with column n of the second, which holds the terms of a
-// column in groups of Format.Packed, one group per row.
+// TileProduct returns the instruction that adds the product of two tiles to the sums of another, given the types of
+// the factors: to element m, n the products of row m of the first with column n of the second, which holds the terms
+// of a column in groups of Format.Packed, one group per row.
 func TileProduct(f schedule.Format, a, b array.DType) *ir.Instruction {
 	var name string
 	switch f {

@@ -7,6 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/machine/arm"
+	"github.com/tilth-dev/tilth/compiler/machine/x86"
 )
 
 // cast returns a C expression that casts a value to another type, as a scalar (lanes 1) or a vector.
@@ -152,24 +154,21 @@ func (u *Unit) round(code string, lanes int64) string {
 // roundHalves rounds each half of the vector x separately.
 func (u *Unit) roundHalves(lanes int64) string {
 	half := func(first int64) string {
-		return u.round(fmt.Sprintf("__builtin_shufflevector(x, x, %s)", indices(first, lanes/2)), lanes/2)
+		return u.round(fmt.Sprintf("__builtin_shufflevector(x, x, %s)", cprint.Indices(first, lanes/2)), lanes/2)
 	}
-	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", half(0), half(lanes/2), indices(0, lanes))
+	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", half(0), half(lanes/2), cprint.Indices(0, lanes))
 }
 
 // rounding is an instruction, as assembly between registers of a class, guarded by macros. An empty text means that
 // an instruction exists for half as many lanes.
 type rounding struct{ condition, text, register string }
 
-const (
-	x86Rounding    = "vcvtneps2bf16 %1, %0"
-	hasArmRounding = "defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)"
-)
+const x86Rounding = "vcvtneps2bf16 %1, %0"
 
 // roundings maps a number of lanes to its instructions. Their result occupies half a register.
 var roundings = map[int64][]rounding{
-	4:  {{hasArmRounding, "bfcvtn %0.4h, %1.4s", "w"}},
-	8:  {{hasBF16VL, x86Rounding, "v"}, {hasArmRounding, "", ""}},
-	16: {{hasBF16, x86Rounding, "v"}},
-	32: {{hasBF16, "", ""}},
+	4:  {{arm.HasBF16, "bfcvtn %0.4h, %1.4s", "w"}},
+	8:  {{x86.HasBF16VL, x86Rounding, "v"}, {arm.HasBF16, "", ""}},
+	16: {{x86.HasBF16, x86Rounding, "v"}},
+	32: {{x86.HasBF16, "", ""}},
 }

@@ -96,8 +96,3 @@ func abiName(d array.DType) string {
 	}
 	return "TILTH_" + names[d]
 }
-
-// vectorName returns the C name of the vector type with that many lanes.
-func vectorName(d array.DType, lanes int64) string {
-	return fmt.Sprintf("%vx%d", d, lanes)
-}

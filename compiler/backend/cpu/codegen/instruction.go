@@ -38,11 +38,11 @@ func halves(name string, lanes int64, operands []string) string {
 	half := func(first int64) string {
 		parts := make([]string, len(operands))
 		for k, x := range operands {
-			parts[k] = fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", x, x, indices(first, lanes/2))
+			parts[k] = fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", x, x, cprint.Indices(first, lanes/2))
 		}
 		return fmt.Sprintf("%s(%s)", name, strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", half(0), half(lanes/2), indices(0, lanes))
+	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", half(0), half(lanes/2), cprint.Indices(0, lanes))
 }
 
 // gccFMA is gcc's multiply-add of vectors of some type and number of lanes, where the condition holds.

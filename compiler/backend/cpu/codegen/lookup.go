@@ -70,7 +70,7 @@ func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
   quarter upper = (quarter)((signs)at < 0), y = (high & upper) | (low & ~upper);
   return (%s)__builtin_shufflevector(y, y, %s);
 #else
-`, register, u.vector(array.Int8, lanes), spreadIndices(lanes, register), t, indices(0, lanes))
+`, register, u.vector(array.Int8, lanes), spreadIndices(lanes, register), t, cprint.Indices(0, lanes))
 	}
 	fmt.Fprintf(&body, "  %s at = (%s)x;\n  %s y;\n  for (int k = 0; k < %d; k++) y[k] = table[at[k]];\n  return y;\n", places, places, t, lanes)
 	if lanes <= register {
@@ -83,7 +83,7 @@ func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
 
 // spreadIndices returns the indices that widen a vector of lanes to of lanes. The remaining lanes are unspecified.
 func spreadIndices(lanes, of int64) string {
-	return indices(0, lanes) + strings.Repeat(", -1", int(of-lanes))
+	return cprint.Indices(0, lanes) + strings.Repeat(", -1", int(of-lanes))
 }
 
 // codes is the number of four-bit values.

@@ -14,7 +14,7 @@ import (
 func (p *printer) mask(cond expr.Expr) (code string, d array.DType) {
 	if !expr.Uses(cond, p.lane) {
 		p.unit.vector(array.Int8, p.lanes)
-		return fmt.Sprintf("%s_splat(-%s)", vectorName(array.Int8, p.lanes), p.scalar(cond)), array.Int8
+		return fmt.Sprintf("%s_splat(-%s)", cprint.VectorName(array.Int8, p.lanes), p.scalar(cond)), array.Int8
 	}
 	switch n := cond.(type) {
 	case *expr.Binary:

@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/machine"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -26,8 +27,8 @@ func (u *Unit) passes() []pass.Step {
 		pass.Total("outline", pass.Outline),
 		pass.Total("epilogues", func(f *ir.Func) *ir.Func { return pass.PrefetchEpilogues(f, u.caches) }),
 		pass.Total("transpose", pass.Transpose),
-		pass.Total("dot", func(f *ir.Func) *ir.Func { return pass.Dot(f, hasDot) }),
-		pass.Total("squares", func(f *ir.Func) *ir.Func { return pass.Squares(f, hasSquares) }),
+		pass.Total("dot", func(f *ir.Func) *ir.Func { return pass.Dot(f, machine.HasDot) }),
+		pass.Total("squares", func(f *ir.Func) *ir.Func { return pass.Squares(f, machine.HasSquares) }),
 		pass.Total("across", func(f *ir.Func) *ir.Func { return pass.Across(f, cprint.Computes) }),
 		pass.Total("lanewise", func(f *ir.Func) *ir.Func { return pass.Lanewise(f, forms{}) }),
 		pass.Total("stream", func(f *ir.Func) *ir.Func { return pass.Stream(f, u.lanes) }),

@@ -23,7 +23,7 @@ func (u *Unit) vector(d array.DType, lanes int64) string {
 	if lanes == 1 {
 		return cprint.TypeOf(d).Scalar
 	}
-	name := vectorName(d, lanes)
+	name := cprint.VectorName(d, lanes)
 	if u.declarations.Has(name) {
 		return name
 	}
@@ -64,7 +64,7 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 	case op == "select":
 		u.vectorSelect(head, name, t, d, lanes)
 	case strings.HasPrefix(op, "across_"):
-		u.across(head, name, strings.TrimPrefix(op, "across_"), d, lanes)
+		u.acrossHelper(head, name, strings.TrimPrefix(op, "across_"), d, lanes)
 	case op == "fold":
 		u.fold(head, name, d, lanes, false)
 	case op == "pairs":

@@ -101,11 +101,13 @@ func (p *printer) scalar(e expr.Expr) string { return p.scalars.Text(e) }
 
 // other returns a scalar that is not an expression of package expr.
 func (p *printer) other(e expr.Expr) string {
-	n, ok := e.(*ir.Lookup)
-	if !ok {
-		panic(fmt.Sprintf("codegen: unknown expression %T", e))
+	switch n := e.(type) {
+	case *ir.Lookup:
+		return fmt.Sprintf("%s[(uint8_t)%s]", p.unit.table(n.Table), p.scalar(n.At))
+	case *ir.Across:
+		return p.across(n)
 	}
-	return fmt.Sprintf("%s[(uint8_t)%s]", p.unit.table(n.Table), p.scalar(n.At))
+	panic(fmt.Sprintf("codegen: unknown expression %T", e))
 }
 
 func (p *printer) scalarLoad(n *expr.Load) string {
@@ -135,16 +137,6 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.loop(n)
 	case *ir.Store:
 		p.store(n)
-	case *ir.Combine:
-		p.combine(n)
-	case *ir.DotProduct:
-		p.dotProduct(n)
-	case *ir.Squares:
-		p.squares(n)
-	case *ir.SquareProduct:
-		p.squareProduct(n)
-	case *ir.Transpose:
-		p.transpose(n)
 	case *ir.Define:
 		p.define(n)
 	case *ir.Call:
@@ -157,6 +149,9 @@ func (p *printer) stmt(st ir.Stmt) {
 // instruction prints a call of an instruction, after the declarations that it needs.
 func (p *printer) instruction(c *ir.Call) {
 	if c.Prelude != nil {
+		for _, v := range c.Prelude.Vectors {
+			p.unit.vector(v.Type, v.Lanes)
+		}
 		p.unit.declarations.Declare(c.Prelude.Name, c.Prelude.Text)
 	}
 	p.line("%s", c.Code(p))
@@ -168,6 +163,15 @@ func (p *printer) Array(t *expr.Tensor) string { return p.buffer(t) }
 // Element returns an element in memory.
 func (p *printer) Element(t *expr.Tensor, index expr.Expr) string {
 	return p.element(t, expr.Linearize(index))
+}
+
+// Vector returns a variable or a vector in memory.
+func (p *printer) Vector(t *expr.Tensor, index expr.Expr, lanes int64) string {
+	at := expr.Linearize(index)
+	if reg := p.registers[t]; reg != nil {
+		return reg.vector(at.Const, lanes)
+	}
+	return fmt.Sprintf("*(%s_mem *)&%s", p.unit.vector(t.DType, lanes), p.element(t, at))
 }
 
 // Map returns nothing, since processors have no tensor maps.

@@ -184,7 +184,7 @@ func (p *printer) among(n *ir.Picked, vectors []string, first int64, width int64
 			picks[k] = vector*width + at
 		}
 	}
-	code := fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", vectors[first], vectors[last], listed(picks))
+	code := fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", vectors[first], vectors[last], cprint.List(picks))
 	if first+2 >= int64(len(vectors)) {
 		return code
 	}
@@ -194,7 +194,7 @@ func (p *printer) among(n *ir.Picked, vectors []string, first int64, width int64
 			both[k] += int64(len(n.Picks))
 		}
 	}
-	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", code, p.among(n, vectors, first+2, width), listed(both))
+	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", code, p.among(n, vectors, first+2, width), cprint.List(both))
 }
 
 // spread broadcasts adjacent elements: 32 bits as one number, other sizes as a vector.
@@ -205,7 +205,7 @@ func (p *printer) spread(n *ir.Spread) string {
 	if !n.Word() {
 		t := p.unit.vector(d, n.Elements)
 		p.line("const %[1]s %[2]s = *(const %[1]s_mem *)&%[3]s;", t, part, element)
-		again := strings.Repeat(", "+indices(0, n.Elements), int(p.lanes/n.Elements))
+		again := strings.Repeat(", "+cprint.Indices(0, n.Elements), int(p.lanes/n.Elements))
 		return fmt.Sprintf("__builtin_shufflevector(%s, %s%s)", part, part, again)
 	}
 	p.line("const int32_t %s = *(const tilth_word *)&%s;", part, element)

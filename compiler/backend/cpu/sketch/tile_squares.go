@@ -4,7 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -31,7 +31,7 @@ func TileSquares(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	} else if x = adjoinTerms(s, acc, u, narrow, choose); x == nil {
 		return nil
 	}
-	if x.lanes != ir.SquareLanes || x.extent(x.vec) < x.lanes || x.picks || x.ragged || x.col < 0 {
+	if x.lanes != machine.SquareLanes || x.extent(x.vec) < x.lanes || x.picks || x.ragged || x.col < 0 {
 		return nil
 	}
 	if a.DType() == array.BFloat16 {

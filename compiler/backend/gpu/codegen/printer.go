@@ -91,6 +91,9 @@ func (p *printer) Array(t *expr.Tensor) string { return p.buffers[t] }
 // Element returns a variable of a thread.
 func (p *printer) Element(t *expr.Tensor, index expr.Expr) string { return p.element(t, index, "") }
 
+// Vector returns nothing, since threads have no vectors.
+func (p *printer) Vector(*expr.Tensor, expr.Expr, int64) string { return "" }
+
 // Map returns the parameter of a tensor map.
 func (p *printer) Map(a ir.Arg) string { return mapAmong(p.maps, a).name }
 

@@ -1,0 +1,2 @@
+// Package arm lists the instructions of Arm processors that kernels call.
+package arm

@@ -1,0 +1,168 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/cprint"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/arm"
+	"github.com/tilth-dev/tilth/compiler/machine/x86"
+)
+
+// DotTypes are the operand types of a dot-product instruction. Few is set if the first operand has four-bit values,
+// so that short sums of products fit into 16 bits.
+type DotTypes struct {
+	A, B array.DType
+	Few  bool
+}
+
+// sum returns the accumulator type.
+func (t DotTypes) sum() array.DType {
+	if t.A.IsFloat() {
+		return array.Float32
+	}
+	return array.Int32
+}
+
+// Dot describes an instruction that adds to each lane of a vector of sums the products of Terms neighbouring lanes of
+// two operands in registers.
+type Dot struct {
+	DotTypes
+	Terms, Lanes int64
+}
+
+// HasDot reports whether an instruction multiplies that many terms of two types, on its own or in 2x2 squares.
+func HasDot(t DotTypes, terms int64) bool {
+	return t.A.Bytes()*terms == array.Int32.Bytes() && len(t.instructions()) > 0 || !t.Few && arm.Squares(t.A, t.B).Terms == terms
+}
+
+func (t DotTypes) instructions() []ir.Alternative {
+	return slices.Concat(x86.Dots(t.A, t.B, t.Few), arm.Dots(t.A, t.B, t.Few))
+}
+
+// dots holds the instructions that were asked for: a Dot's is under it, and the Dot under the instruction.
+var dots sync.Map
+
+// DotOf returns the description of the dot product that a statement calls.
+func DotOf(st ir.Stmt) (d Dot, c *ir.Call, ok bool) {
+	if c, ok = st.(*ir.Call); !ok {
+		return d, nil, false
+	}
+	of, ok := dots.Load(c.Instruction)
+	if !ok {
+		return d, nil, false
+	}
+	return of.(Dot), c, true
+}
+
+// Instruction returns the instruction: the best one that a target has, or plain code.
+func (d Dot) Instruction() *ir.Instruction {
+	if i, ok := dots.Load(d); ok {
+		return i.(*ir.Instruction)
+	}
+	i, loaded := dots.LoadOrStore(d, d.instruction())
+	if !loaded {
+		dots.Store(i, d)
+	}
+	return i.(*ir.Instruction)
+}
+
+func (d Dot) instruction() *ir.Instruction {
+	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.A, d.B, d.Lanes)
+	if d.Few {
+		name += "_few"
+	}
+	var list []ir.Alternative
+	if d.A.Bytes()*d.Terms == array.Int32.Bytes() {
+		list = d.instructions()
+	}
+	if len(list) == 0 {
+		name += fmt.Sprintf("_%dterms", d.Terms)
+	}
+	sum := d.sum()
+	t, bits := cprint.VectorName(sum, d.Lanes), cprint.VectorName(array.Uint32, d.Lanes)
+	a, b := cprint.VectorName(d.A, d.Lanes*d.Terms), cprint.VectorName(d.B, d.Lanes*d.Terms)
+	var body strings.Builder
+	branch := "#if"
+	for _, i := range list {
+		if i.Lanes == d.Lanes {
+			fmt.Fprintf(&body, "%s %s\n%s", branch, i.If, i.Code)
+			branch = "#elif"
+		}
+	}
+	plain := plainDot(d.Terms, d.Lanes)
+	if sum == array.Float32 {
+		plain = plainDotBF16(d.Terms, d.Lanes)
+	}
+	if branch == "#if" {
+		body.WriteString(plain)
+	} else {
+		body.WriteString("#else\n" + plain + "#endif\n")
+	}
+	text := strings.NewReplacer("{acc}", t, "{bits}", bits).Replace(body.String())
+	return &ir.Instruction{
+		Name: strings.ReplaceAll(strings.TrimPrefix(name, "tilth_"), "_", "."),
+		Params: []ir.Param{
+			{Name: "sums", Use: ir.Update, Lanes: d.Lanes, Form: ir.Variable},
+			{Name: "a", Use: ir.Read, In: ir.Register, Lanes: d.Lanes * d.Terms, Form: ir.Variable},
+			{Name: "b", Use: ir.Read, In: ir.Register, Lanes: d.Lanes * d.Terms, Form: ir.Variable},
+		},
+		Text: "%[1]s = " + name + "(%[1]s, %[2]s, %[3]s);",
+		Prelude: &ir.Prelude{
+			Name:    name,
+			Vectors: []ir.Vectors{{Type: sum, Lanes: d.Lanes}, {Type: array.Uint32, Lanes: d.Lanes}, {Type: d.A, Lanes: d.Lanes * d.Terms}, {Type: d.B, Lanes: d.Lanes * d.Terms}},
+			Text:    fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%s acc, %s a, %s b) {\n%s}\n", t, name, t, a, b, text),
+		},
+	}
+}
+
+// plainDot returns portable code for the instructions: it extracts, multiplies and adds each term of all lanes.
+func plainDot(terms, lanes int64) string {
+	text := "  {bits} sum = ({bits})acc;\n"
+	for k := range terms {
+		picked := strings.Trim(strings.Repeat("%d, ", int(lanes)), ", ")
+		at := make([]any, lanes)
+		for i := range at {
+			at[i] = int64(i)*terms + k
+		}
+		picked = fmt.Sprintf(picked, at...)
+		wide := func(x string) string {
+			return fmt.Sprintf("({bits})__builtin_convertvector(__builtin_shufflevector(%s, %s, %s), {acc})", x, x, picked)
+		}
+		text += fmt.Sprintf("  sum += %s * %s;\n", wide("a"), wide("b"))
+	}
+	return text + "  return ({acc})sum;\n"
+}
+
+// plainDotBF16 does the same for pairs. The second element is the upper half of a word, since bfloat16 is the upper
+// half of float32. If a lane has two pairs, the second pair's word is extracted too.
+func plainDotBF16(terms, lanes int64) string {
+	if terms == 2 {
+		return cprint.Contract("ON") + `  {bits} p = ({bits})a, q = ({bits})b;
+  return acc + ({acc})(p << 16) * ({acc})(q << 16) + ({acc})(p & 0xffff0000) * ({acc})(q & 0xffff0000);
+`
+	}
+	words := terms / 2
+	text := fmt.Sprintf("  typedef unsigned words __attribute__((vector_size(%d)));\n", 4*words*lanes)
+	for k := range words {
+		at := make([]int64, lanes)
+		for i := range at {
+			at[i] = int64(i)*words + k
+		}
+		picked := func(x string) string {
+			return fmt.Sprintf("({bits})__builtin_shufflevector((words)%[1]s, (words)%[1]s, %[2]s)", x, cprint.List(at))
+		}
+		text += plainPair("acc", picked("a"), picked("b"))
+	}
+	return text + "  return acc;\n"
+}
+
+// plainPair returns code that adds the products of bfloat16 pairs, held in words of a and b, to sums.
+func plainPair(sums, a, b string) string {
+	return fmt.Sprintf("  {\n%[4]s  %[1]s += ({acc})(%[2]s << 16) * ({acc})(%[3]s << 16) + ({acc})(%[2]s & 0xffff0000) * ({acc})(%[3]s & 0xffff0000);\n  }\n",
+		sums, a, b, cprint.Contract("ON"))
+}
