@@ -300,8 +300,8 @@ func (x *exam) pair(ctx context.Context, w *worker, k int) (wrong string, err er
 	return "", nil
 }
 
-// group returns the time of one set, from starting a group until its outputs are out of the process's reach. The other
-// process stands still meanwhile, as it could otherwise make the group take longer.
+// group returns the time of one run on a set, from starting a group until its outputs are out of the process's
+// reach. The other process stands still meanwhile, as it could otherwise make the group take longer.
 func (x *exam) group(w *worker, other *worker, c command, limit time.Duration) (seconds float64, err error) {
 	if other != nil {
 		other.SignalGroup(syscall.SIGSTOP)
@@ -317,7 +317,7 @@ func (x *exam) group(w *worker, other *worker, c command, limit time.Duration) (
 	for k := range x.turn {
 		copy(x.output(k), w.memory.Slot(k, x.results.SlotBytes()))
 	}
-	return time.Since(began).Seconds() / float64(x.turn), nil
+	return time.Since(began).Seconds() / float64(x.turn*x.results.runs()), nil
 }
 
 // rehearse returns the time of one set without the kernel, on other data, which leaves the measured ones uncached.

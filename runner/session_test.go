@@ -497,3 +497,14 @@ func BenchmarkMeasure(b *testing.B) {
 		})
 	}
 }
+
+// TestKernelsOfRangesAreTimedAtEachPoint: the result of the kernel is right only if it has run with the other extents
+// before the largest one.
+func TestKernelsOfRangesAreTimedAtEachPoint(t *testing.T) {
+	b := newBench(t, native(t))
+	p := b.plan(t, "good")
+	b.kernels(t, "points.c", "reference.so", "-DKERNEL=reference")
+	b.kernels(t, "points.c", "points.so", "-DKERNEL=candidate")
+	p.Candidates = []string{b.path("points.so")}
+	check(t, measureAll(t, p), []wanted{{"points", none, ""}})
+}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
@@ -29,6 +30,8 @@ type Arg struct {
 	// Tolerance and Rounding are the parts of the tolerance of an output; see tolerance.Output.
 	Tolerance float64 `json:"tolerance"`
 	Rounding  float64 `json:"rounding"`
+	// Most is the largest number that a count holds; zero for other arguments.
+	Most int64 `json:"most"`
 }
 
 // compare returns the difference between a kernel's output and the reference, and the allowed difference.
@@ -78,6 +81,16 @@ func (w *Workload) Check() error {
 		return errors.New("the workload has no outputs")
 	}
 	return nil
+}
+
+// runs returns how often an execution runs a kernel: once for each point of its counts.
+func (w *Workload) runs() int {
+	for _, a := range w.Args {
+		if a.Most > 0 {
+			return expr.Points
+		}
+	}
+	return 1
 }
 
 func padded(bytes int64) int64 { return (bytes + slotAlign - 1) / slotAlign * slotAlign }

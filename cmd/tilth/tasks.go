@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/tuner/jobclient"
@@ -19,6 +22,8 @@ type taskRow struct {
 	Flop   float64 `json:"flop"`
 	Share  float64 `json:"flop_share"`
 	Digest string  `json:"workload"`
+	// Extents lists those with which the kernels of an open task are timed.
+	Extents []string `json:"extents,omitempty"`
 }
 
 func newTasks(a *app) *cobra.Command {
@@ -64,14 +69,34 @@ a pass or a kernel.`,
 		if dump.what != "" {
 			return dump.write(a, jobclient.Join(models...))
 		}
-		table := humanize.NewTable(">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD")
-		return list(a, taskRows(jobclient.Join(models...)), table, func(r taskRow) []string {
-			return []string{
+		rows, columns := taskRows(jobclient.Join(models...)), []string{">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD"}
+		if slices.ContainsFunc(rows, func(r taskRow) bool { return len(r.Extents) > 0 }) {
+			columns = append(columns, "EXTENTS")
+		}
+		return list(a, rows, humanize.NewTable(columns...), func(r taskRow) []string {
+			cells := []string{
 				strconv.Itoa(r.Index), r.Task, fmt.Sprintf("%dx", r.Times), humanize.GFLOP(r.Flop),
-				fmt.Sprintf("%.1f %%", 100*r.Share), humanize.Digest(r.Digest),
+				fmt.Sprintf("%.1f %%", 100*r.Share), humanize.Digest(r.Digest), strings.Join(r.Extents, ", "),
 			}
+			return cells[:len(columns)]
 		})
 	})
+}
+
+// pointsOf returns the extents with which kernels of an open workload are timed, such as 1x98 for two of them.
+func pointsOf(w *expr.Workload) (list []string) {
+	for k := range expr.Points {
+		var extents []string
+		for _, t := range w.Inputs {
+			if t.Points != nil {
+				extents = append(extents, strconv.FormatInt(t.Point(k), 10))
+			}
+		}
+		if len(extents) > 0 {
+			list = append(list, strings.Join(extents, "x"))
+		}
+	}
+	return list
 }
 
 func taskRows(tasks []jobclient.Task) []taskRow {
@@ -81,7 +106,7 @@ func taskRows(tasks []jobclient.Task) []taskRow {
 	}
 	var rows []taskRow
 	for _, t := range tasks {
-		row := taskRow{Index: t.Index, Task: t.Name, Times: t.Count, Flop: t.Flop, Digest: t.Workload.Digest()}
+		row := taskRow{Index: t.Index, Task: t.Name, Times: t.Count, Flop: t.Flop, Digest: t.Workload.Digest(), Extents: pointsOf(t.Workload)}
 		if total > 0 {
 			row.Share = t.Flop * float64(t.Count) / total
 		}

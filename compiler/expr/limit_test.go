@@ -117,3 +117,29 @@ func TestCountsAreAtMostTheirMaxima(t *testing.T) {
 		t.Error("the rows are less than 32")
 	}
 }
+
+// TestWorkIsAveragedOverTheExtentsThatAreTimed: a count with points is printed and parsed with them, and the mean work
+// of a workload is that at its points.
+func TestWorkIsAveragedOverTheExtentsThatAreTimed(t *testing.T) {
+	const text = `tilth-workload 1
+input t0 f32[512,8]
+input t1 i64[]<=5,23,108,512
+map t2 f32[512,8] while i0 [t1] = (add [t0 i0 i1] [t0 i0 i1])
+output t2
+`
+	w, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Text(); got != text {
+		t.Errorf("the text became\n%s", got)
+	}
+	if mean := w.Mean(); mean.Flop != 8*(5+23+108+512)/4 || w.Flop() != 8*512 || mean.Bytes >= w.Bytes() {
+		t.Errorf("the mean is %+v of %v operations and %d bytes", mean, w.Flop(), w.Bytes())
+	}
+	for _, count := range []string{"<=5,23,108", "<=5,600,108,512", "<=0,5,23,108", "<=", "<=0"} {
+		if _, err := Parse(strings.Replace(text, "<=5,23,108,512", count, 1)); err == nil {
+			t.Errorf("a count %s is parsed", count)
+		}
+	}
+}

@@ -160,13 +160,25 @@ func parseType(tensor, s string) (*Tensor, error) {
 		}
 	}
 	if isCount {
-		t.Max, err = strconv.ParseInt(limit, 10, 64)
-		if err != nil || t.Max < 1 || d != array.Int64 || len(extents) > 0 || isPart {
+		points, err := parseExtents(limit)
+		if err != nil || !t.setPoints(points) || d != array.Int64 || len(extents) > 0 || isPart {
 			return nil, fmt.Errorf("%q is not a count", s+"<="+limit)
 		}
 	}
 	_, err = array.CheckedBytes(d, extents)
 	return t, err
+}
+
+// setPoints makes the tensor a count with one number, its maximum, or with one for each point.
+func (t *Tensor) setPoints(points []int64) bool {
+	if len(points) != 1 && len(points) != Points {
+		return false
+	}
+	t.Max = points[len(points)-1]
+	if len(points) > 1 {
+		t.Points = points
+	}
+	return slices.Min(points) >= 1 && slices.Max(points) == t.Max
 }
 
 func parseStrides(s string) ([]int64, error) {

@@ -78,6 +78,8 @@ type Tensor struct {
 	// Max is set for a count, a scalar integer input that gives an extent of the execution, from 1 to Max. Limits
 	// of axes are expressions of counts.
 	Max int64
+	// Points lists the numbers with which kernels are timed, the last one being Max; nil for Max alone.
+	Points []int64
 	// Axes has one variable per dimension of a computed tensor.
 	Axes     []*Var
 	Reduce   []*Var
@@ -91,9 +93,21 @@ func NewInput(name string, d array.DType, shape ...int64) *Tensor {
 	return &Tensor{Name: name, DType: d, Shape: shape, Role: Input}
 }
 
+// Points is the number of points of a count that has any: kernels are timed with the first number of each count, then
+// with the second, and so on.
+const Points = 4
+
 // NewCount returns a scalar input that gives an extent of an execution.
 func NewCount(name string, limit int64) *Tensor {
 	return &Tensor{Name: name, DType: array.Int64, Role: Input, Max: limit}
+}
+
+// Point returns the k-th point of a count.
+func (t *Tensor) Point(k int) int64 {
+	if t.Points == nil {
+		return t.Max
+	}
+	return t.Points[k]
 }
 
 // NewConstant returns a tensor whose values are known at compile time.

@@ -77,13 +77,17 @@ func (w *Workload) stageText(b *strings.Builder, t *Tensor, names map[*Tensor]st
 	b.WriteString("\n")
 }
 
-// typeText returns for example f32[4,8], f32[4,8]@[24,1] for a part of a larger tensor, and i64[]<=512 for a count.
+// typeText returns for example f32[4,8], f32[4,8]@[24,1] for a part of a larger tensor, i64[]<=512 for a count, and
+// i64[]<=5,23,108,512 for one with points.
 func typeText(t *Tensor) string {
 	text := t.DType.String() + shapeText(t.Shape)
 	if t.Strides != nil {
 		text += "@" + shapeText(t.Strides)
 	}
-	if t.Max > 0 {
+	switch {
+	case t.Points != nil:
+		text += "<=" + strings.Trim(shapeText(t.Points), "[]")
+	case t.Max > 0:
 		text += "<=" + strconv.FormatInt(t.Max, 10)
 	}
 	return text

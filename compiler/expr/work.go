@@ -29,6 +29,23 @@ func (w *Workload) IntegerOps() float64 { return w.integerOps(nil) }
 // Bytes returns that of Totals with the maximum of every count.
 func (w *Workload) Bytes() int64 { return w.bytes(nil) }
 
+// Mean returns the average totals of the executions with which kernels are timed.
+func (w *Workload) Mean() (mean Totals) {
+	var bytes float64
+	for k := range Points {
+		counts := map[*Tensor]int64{}
+		for _, t := range w.Inputs {
+			if t.Max > 0 {
+				counts[t] = t.Point(k)
+			}
+		}
+		at := w.Totals(counts)
+		mean.Flop, mean.IntegerOps, bytes = mean.Flop+at.Flop/Points, mean.IntegerOps+at.IntegerOps/Points, bytes+float64(at.Bytes)/Points
+	}
+	mean.Bytes = int64(math.Round(bytes))
+	return mean
+}
+
 // Totals returns the totals of an execution with the given counts; a missing one has its maximum.
 func (w *Workload) Totals(counts map[*Tensor]int64) Totals {
 	return Totals{Flop: w.flop(counts), IntegerOps: w.integerOps(counts), Bytes: w.bytes(counts)}

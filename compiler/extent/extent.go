@@ -22,6 +22,9 @@ type Symbol struct {
 	// Source is the value that a symbol has in an execution if it depends on data; it is nil for others, which are
 	// chosen before an execution. Its type is up to the creator of the symbol.
 	Source any
+	// Points lists, in units of the step, the numbers for which kernels are timed, the last one the maximum; nil for
+	// the maximum alone.
+	Points []int64
 	// Iterations is set for the number of an iteration of a loop, from 0 on, whose symbol is less than it.
 	Iterations *Extent
 	count      Extent

@@ -3,27 +3,16 @@ package frontend
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-const (
-	// minRatio is the ratio between consecutive kernel sizes if the distribution of extents is unknown; it grows if
-	// there would be too many kernels, until there is one at noRatio. Loops end at the extents of an execution, so
-	// that kernels for far larger ones lose little: bert-small, with kernels for 1, 8, 64 and 512 tokens, takes at
-	// most 1.1 times as long as with kernels for just the given number, and ResNet-18, with kernels for 1 and 32
-	// images, no longer than with kernels for each power of 2.
-	minRatio, noRatio = 8, 1 << 25
-	// minShare is the weight of kernels without known executions, since some may still occur.
-	minShare = 1e-3
-	// maxVariants limits the kernels of a task, one for each combination of caps. maxKernels stands for all larger
-	// numbers of combinations.
-	maxVariants, maxKernels = 32, 1 << 16
-)
-
-// quantiles of the extents of executions become caps.
-var quantiles = []float64{0.1, 0.25, 0.5, 0.75, 0.9}
+// maxVariants limits the kernels of a task, one for each combination of caps. maxKernels stands for all larger numbers
+// of combinations.
+const maxVariants, maxKernels = 32, 1 << 16
 
 func (b Bounds) step() int64 { return max(b.Step, 1) }
 
@@ -57,77 +46,59 @@ func (b Bounds) units() Bounds {
 	return u
 }
 
-// caps returns the extents, ascending and below the maximum, that get kernels of their own. If the distribution is
-// unknown, each is ratio times the one before, and noRatio means no caps. b must be in units.
-func (b Bounds) caps(ratio int64) []int64 {
-	var caps []int64
-	switch {
-	case b.Caps != nil:
-		caps = slices.Clone(b.Caps)
-	case len(b.Frequencies) > 0:
-		for _, q := range quantiles {
-			caps = append(caps, b.quantile(q))
-		}
-	case b.Min == 0 || ratio == noRatio: // extents that may be empty grow from run to run, and kernels accept any
-	default:
-		for n := b.Max / ratio; n >= b.Min*ratio; n /= ratio {
-			caps = append(caps, n)
-		}
-		caps = append(caps, b.Min)
-	}
-	slices.Sort(caps)
-	return slices.DeleteFunc(slices.Compact(caps), func(n int64) bool { return n < 1 || n == b.Max })
-}
-
-// quantile returns the smallest extent that the given share of all executions does not exceed.
-func (b Bounds) quantile(share float64) int64 {
-	left := 0.0
-	for _, f := range b.Frequencies {
-		left += f * share
-	}
-	for _, n := range slices.Sorted(maps.Keys(b.Frequencies)) {
-		if left -= b.Frequencies[n]; left <= 0 {
-			return n
-		}
-	}
-	return b.Max
-}
-
-// shares returns the share of executions for each cap, followed by that of the maximum; all are equal if the
-// distribution is unknown.
-func (b Bounds) shares(caps []int64) []float64 {
-	shares := make([]float64, len(caps)+1)
-	total := 0.0
-	for n, f := range b.Frequencies {
-		at, _ := slices.BinarySearch(caps, n)
-		shares[at] += f
-		total += f
-	}
-	for k := range shares {
-		if total > 0 {
-			shares[k] = max(shares[k]/total, minShare)
-		} else {
-			shares[k] = 1 / float64(len(shares))
-		}
-	}
-	return shares
-}
-
-// choose sets the caps and shares of extents, with ratios large enough to limit the number of kernels.
+// choose sets the caps of extents, and the points at which their kernels are timed: combined, not all are small, or
+// all large, together.
 func choose(extents []program.Extent, open map[string]Bounds) error {
-	for ratio := int64(minRatio); ratio <= noRatio; ratio *= 2 {
-		for k := range extents {
-			b := open[extents[k].Name].units()
-			extents[k].Caps = b.caps(ratio)
-			extents[k].Shares = b.shares(extents[k].Caps)
+	for k := range extents {
+		b, e := open[extents[k].Name].units(), &extents[k]
+		slices.Sort(b.Caps)
+		e.Caps = slices.DeleteFunc(slices.Compact(b.Caps), func(n int64) bool { return n == b.Max })
+		least := b.Min
+		for _, most := range append(slices.Clone(e.Caps), b.Max) {
+			points := b.points(least, most)
+			e.Points, least = append(e.Points, slices.Concat(points[k%(expr.Points-1):expr.Points-1], points[:k%(expr.Points-1)], points[expr.Points-1:])), most+1
 		}
-		if combinations(extents) <= maxVariants {
-			return nil
-		}
+	}
+	if combinations(extents) <= maxVariants {
+		return nil
 	}
 	most := slices.MaxFunc(extents, func(a, b program.Extent) int { return len(a.Caps) - len(b.Caps) })
 	return fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s",
 		combinations(extents), maxVariants, open[most.Name].oneCap(most.Name))
+}
+
+// points returns the extents from least to most with which kernels are timed, ascending: quantiles of the executions
+// if their distribution is known, and otherwise numbers at equal ratios. The last one is most, at which results are
+// verified.
+func (b Bounds) points(least, most int64) []int64 {
+	points := make([]int64, expr.Points)
+	low := float64(max(least, 1))
+	for k := range points {
+		points[k] = int64(math.Round(low * math.Pow(float64(most)/low, float64(k+1)/expr.Points)))
+		if n, known := b.quantile(least, most, (float64(k)+0.5)/(expr.Points-1)); known {
+			points[k] = max(n, 1)
+		}
+	}
+	points[expr.Points-1] = most
+	return points
+}
+
+// quantile returns the smallest extent that the given share of the executions from least to most does not exceed;
+// known is false if there are none.
+func (b Bounds) quantile(least, most int64, share float64) (n int64, known bool) {
+	var within []int64
+	left := 0.0
+	for _, n := range slices.Sorted(maps.Keys(b.Frequencies)) {
+		if n >= least && n <= most {
+			within, left = append(within, n), left+b.Frequencies[n]*share
+		}
+	}
+	for _, n := range within {
+		if left -= b.Frequencies[n]; left <= 0 {
+			return n, true
+		}
+	}
+	return most, len(within) > 0
 }
 
 // oneCap returns the setting for an extent with one cap.

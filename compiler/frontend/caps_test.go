@@ -1,40 +1,45 @@
 package frontend
 
-import "testing"
+import (
+	"slices"
+	"testing"
 
-func TestCaps(t *testing.T) {
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+// TestKernelsAreTimedWithTheExtentsThatOccur covers unknown and known distributions, steps and caps. The last point is
+// the largest extent, at which results are verified.
+func TestKernelsAreTimedWithTheExtentsThatOccur(t *testing.T) {
 	for _, c := range []struct {
 		bounds Bounds
-		ratio  int64
 		caps   []int64
+		points [][]int64
 	}{
-		{Bounds{Min: 1, Max: 512}, minRatio, []int64{1, 8, 64}},
-		{Bounds{Min: 1, Max: 512}, 4, []int64{1, 8, 32, 128}},
-		{Bounds{Min: 1, Max: 32}, minRatio, []int64{1}},
-		{Bounds{Min: 100, Max: 512}, minRatio, []int64{100}},
-		{Bounds{Min: 32, Max: 1280, Step: 32}, minRatio, []int64{1}},
-		{Bounds{Min: 32, Max: 1280, Step: 32, Caps: []int64{640}}, minRatio, []int64{20}},
-		{Bounds{Min: 0, Max: 64, Step: 32, Frequencies: map[int64]float64{32: 5, 64: 1}}, minRatio, []int64{1}},
-		{Bounds{Min: 1, Max: 512}, noRatio, nil},
-		{Bounds{Min: 1, Max: 512, Caps: []int64{64, 8, 512}}, minRatio, []int64{8, 64}},
-		{Bounds{Min: 1, Max: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, minRatio, []int64{12, 37, 128}},
+		{Bounds{Min: 1, Max: 512}, nil, [][]int64{{5, 23, 108, 512}}},
+		{Bounds{Min: 0, Max: 16}, nil, [][]int64{{2, 4, 8, 16}}},
+		{Bounds{Min: 100, Max: 110}, nil, [][]int64{{102, 105, 107, 110}}},
+		{Bounds{Min: 32, Max: 1280, Step: 32}, nil, [][]int64{{3, 6, 16, 40}}},
+		{Bounds{Min: 1, Max: 512, Caps: []int64{64, 1, 512}}, []int64{1, 64}, [][]int64{{1, 1, 1, 1}, {5, 11, 27, 64}, {109, 182, 306, 512}}},
+		{Bounds{Min: 1, Max: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, nil, [][]int64{{12, 12, 128, 512}}},
 	} {
-		caps := c.bounds.units().caps(c.ratio)
-		if len(caps) != len(c.caps) {
-			t.Errorf("%+v has caps %v, want %v", c.bounds, caps, c.caps)
-			continue
+		extents := []program.Extent{{Name: "n"}}
+		if err := choose(extents, map[string]Bounds{"n": c.bounds}); err != nil {
+			t.Fatal(err)
 		}
-		total := 0.0
-		for k, n := range caps {
-			if n != c.caps[k] {
-				t.Errorf("%+v has caps %v, want %v", c.bounds, caps, c.caps)
-			}
+		if e := extents[0]; !slices.Equal(e.Caps, c.caps) || !slices.EqualFunc(e.Points, c.points, slices.Equal) {
+			t.Errorf("%+v has caps %v and points %v, want %v and %v", c.bounds, e.Caps, e.Points, c.caps, c.points)
 		}
-		for _, share := range c.bounds.shares(caps) {
-			total += share
-		}
-		if total < 0.999 || total > 1.001 {
-			t.Errorf("the shares of %+v add up to %v", c.bounds, total)
-		}
+	}
+}
+
+// TestExtentsAreSmallAndLargeIndependently: two extents with the same bounds have other points but the last.
+func TestExtentsAreSmallAndLargeIndependently(t *testing.T) {
+	extents := []program.Extent{{Name: "h"}, {Name: "w"}}
+	b := Bounds{Min: 1, Max: 512}
+	if err := choose(extents, map[string]Bounds{"h": b, "w": b}); err != nil {
+		t.Fatal(err)
+	}
+	if h, w := extents[0].Points[0], extents[1].Points[0]; !slices.Equal(h, []int64{5, 23, 108, 512}) || !slices.Equal(w, []int64{23, 108, 5, 512}) {
+		t.Errorf("the points are %v and %v", h, w)
 	}
 }

@@ -162,18 +162,6 @@ func Of(e expr.Expr) Arg { return Arg{Index: e} }
 // Exec returns a call of an instruction.
 func Exec(i *Instruction, args ...Arg) *Call { return &Call{Instruction: i, Args: args} }
 
-// Is reports whether a statement calls an instruction.
-func Is(st Stmt, i *Instruction) bool {
-	c, ok := st.(*Call)
-	return ok && c.Instruction == i
-}
-
-// Starts reports whether a statement starts asynchronous operations of a kind.
-func Starts(st Stmt, a *Async) bool {
-	c, ok := st.(*Call)
-	return ok && c.Instruction.Starts == a
-}
-
 // exprs calls f for each operand: the first element if it is read, and its index otherwise.
 func (c *Call) exprs(f func(expr.Expr)) {
 	for k, a := range c.Args {

@@ -106,6 +106,7 @@ func (l *Lowering) count(s *extent.Symbol) *expr.Tensor {
 	if t == nil {
 		_, most := s.Units()
 		t = expr.NewCount(s.Name, most)
+		t.Points = s.Points
 		l.counts[s], l.Args[t] = t, Arg{Symbol: s}
 	}
 	return t

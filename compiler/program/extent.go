@@ -13,10 +13,10 @@ type Extent struct {
 	Step int64
 	// Min and Max bound it.
 	Min, Max int64
-	// Caps lists the extents, ascending and below Max, that have kernels of their own. Shares holds the share of
-	// executions that need the kernels for each of them, followed by those for Max.
+	// Caps lists the extents, ascending and below Max, that have kernels of their own. Points holds those with which
+	// the kernels of each cap, and then of Max, are timed.
 	Caps   []int64
-	Shares []float64
+	Points [][]int64
 	// Value is an index in Values, of a scalar of type i64.
 	Value int
 }

@@ -97,6 +97,7 @@ func (r Rates) String() string {
 // excess in the next. The rates must pass Check.
 func (r Rates) Limits(w *expr.Workload, flop float64) (arithmetic, bytes float64) {
 	constants, others := Bytes(w)
+	others = int64(float64(others) * share(w))
 	bytes = float64(constants) / r.Stores[len(r.Stores)-1].BytesPerSecond
 	for _, s := range r.Stores {
 		part := min(others, s.Bytes)
@@ -125,7 +126,15 @@ func (r Rates) Least(w *expr.Workload, flop float64, onCPU bool) float64 {
 	for _, t := range w.Outputs {
 		written += array.Elements(t.Shape) * t.DType.Bytes()
 	}
-	return max(flop/r.FlopPerSecond/over, float64(written)/r.Stores[0].BytesPerSecond/maxOverRate)
+	return max(flop/r.FlopPerSecond/over, share(w)*float64(written)/r.Stores[0].BytesPerSecond/maxOverRate)
+}
+
+// share returns the part of an open workload's data that the executions access with which kernels are timed.
+func share(w *expr.Workload) float64 {
+	if !w.IsOpen() {
+		return 1
+	}
+	return min(1, float64(w.Mean().Bytes)/float64(max(w.Bytes(), 1)))
 }
 
 // Bytes returns the size of a workload's constants, and of its inputs and outputs.

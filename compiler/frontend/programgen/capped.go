@@ -11,10 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// variant describes the kernels for extents up to caps, and the share of executions that need them.
+// variant describes the kernels for extents up to caps, the points at which they are timed, and the share of
+// executions that need them.
 type variant struct {
-	caps  []int64
-	share float64
+	caps   []int64
+	points [][]int64
+	share  float64
 }
 
 // isWithin reports whether the kernels of another variant compute all that those of v do.
@@ -34,7 +36,7 @@ func variantsOf(extents []program.Extent) (smaller []variant, all variant) {
 		var longer []variant
 		for _, before := range list {
 			for k, n := range append(slices.Clone(e.Caps), e.Max) {
-				longer = append(longer, variant{append(slices.Clone(before.caps), n), before.share * e.Shares[k]})
+				longer = append(longer, variant{append(slices.Clone(before.caps), n), append(slices.Clone(before.points), e.Points[k]), before.share / float64(len(e.Points))})
 			}
 		}
 		list = longer
@@ -58,7 +60,7 @@ func (e *emitter) variants(w *expr.Workload, l *op.Lowering, name string) (list 
 	}
 	smaller, all := variantsOf(extents)
 	for k, x := range smaller {
-		own, err := e.capped(w, l, symbols, x.caps)
+		own, err := e.capped(w, l, symbols, x)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -83,15 +85,16 @@ func (e *emitter) variants(w *expr.Workload, l *op.Lowering, name string) (list 
 // capped returns the workload for extents of symbols up to caps, with the same arguments in memory; nil if some axis
 // has no elements then, which is left to the kernel of a larger variant. An extent whose cap equals its minimum is no
 // longer open. Those of other symbols stay: a kernel may read a fixed part of an open axis.
-func (e *emitter) capped(w *expr.Workload, l *op.Lowering, symbols []*extent.Symbol, caps []int64) (*expr.Workload, error) {
-	c := &capping{Lowering: l, extents: map[*extent.Symbol]extent.Extent{}, tensors: map[*expr.Tensor]*expr.Tensor{}, vars: map[*expr.Var]expr.Expr{}}
+func (e *emitter) capped(w *expr.Workload, l *op.Lowering, symbols []*extent.Symbol, x variant) (*expr.Workload, error) {
+	c := &capping{Lowering: l, extents: map[*extent.Symbol]extent.Extent{}, points: map[*extent.Symbol][]int64{}, tensors: map[*expr.Tensor]*expr.Tensor{}, vars: map[*expr.Var]expr.Expr{}}
 	var set extent.Set
 	for k, s := range symbols {
-		if least, _ := s.Units(); least == caps[k] {
+		if least, _ := s.Units(); least == x.caps[k] {
 			c.extents[s] = extent.Of(s.Min)
 		} else {
-			c.extents[s] = set.Add(&extent.Symbol{Name: s.Name, Min: s.Min, Max: caps[k] * s.Step, Step: s.Step})
+			c.extents[s] = set.Add(&extent.Symbol{Name: s.Name, Min: s.Min, Max: x.caps[k] * s.Step, Step: s.Step})
 		}
+		c.points[s] = x.points[k]
 	}
 	for _, s := range slices.SortedFunc(maps.Keys(e.symbols), func(a, b *extent.Symbol) int { return e.symbols[a] - e.symbols[b] }) {
 		if !slices.Contains(symbols, s) {
@@ -117,6 +120,7 @@ func (e *emitter) capped(w *expr.Workload, l *op.Lowering, symbols []*extent.Sym
 type capping struct {
 	*op.Lowering
 	extents map[*extent.Symbol]extent.Extent
+	points  map[*extent.Symbol][]int64
 	tensors map[*expr.Tensor]*expr.Tensor
 	vars    map[*expr.Var]expr.Expr
 	isEmpty bool
@@ -131,6 +135,9 @@ func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 	cut, arg := *t, c.Args[t]
 	if arg.Symbol != nil {
 		cut.Max = c.extents[arg.Symbol].Over(extent.Of(arg.Symbol.Step)).Max()
+		if points := c.points[arg.Symbol]; points != nil {
+			cut.Points = points
+		}
 	} else {
 		shape := arg.Shape.Replace(c.extents)
 		c.isEmpty = c.isEmpty || shape.IsEmpty()

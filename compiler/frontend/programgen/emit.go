@@ -191,7 +191,7 @@ func (e *emitter) task(name string, w *expr.Workload) int {
 	if !ok {
 		task = len(e.program.Tasks)
 		e.tasks[digest] = task
-		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: name, Flop: w.Flop()})
+		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: name, Flop: w.Mean().Flop})
 	}
 	e.program.Tasks[task].Count++
 	return task

@@ -498,9 +498,9 @@ type ExtentBounds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Least int64                  `protobuf:"varint,1,opt,name=least,proto3" json:"least,omitempty"`
 	Most  int64                  `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
-	// Upper bounds of extents for which separate kernels are generated; empty = chosen by the compiler.
+	// Upper bounds of extents for which separate kernels are generated; empty = none.
 	Caps []int64 `protobuf:"varint,3,rep,packed,name=caps,proto3" json:"caps,omitempty"`
-	// Frequencies of extents, in any unit, from which the compiler chooses the bounds: caps is then empty.
+	// Frequencies of extents, in any unit, whose quantiles kernels are timed with: caps is then empty.
 	Frequencies map[int64]float64 `protobuf:"bytes,4,rep,name=frequencies,proto3" json:"frequencies,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// What divides extents, their bounds, caps and frequencies; 0 = 1.
 	Step          int64 `protobuf:"varint,5,opt,name=step,proto3" json:"step,omitempty"`

@@ -80,15 +80,27 @@ func LinkIn(u *Unit, w *expr.Workload, kernels []backend.Printed) (string, error
 	return u.Source(), nil
 }
 
+// pointsOf returns the points of a count, and zero for other tensors.
+func pointsOf(t *expr.Tensor) string {
+	if t.Max == 0 {
+		return "0"
+	}
+	points := make([]int64, expr.Points)
+	for k := range points {
+		points[k] = t.Point(k)
+	}
+	return cprint.List(points)
+}
+
 // ModuleTable returns the C table tilth_module with the initialisers of its kernels.
 func ModuleTable(w *expr.Workload, kernels []string) string {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string
-	allowed, counts := tolerance.ArgTolerances(w), w.Counts()
+	allowed := tolerance.ArgTolerances(w)
 	for i, t := range w.Args() {
 		n, float := t.SpanElements(), func(v float64) string { return cprint.FloatLiteral(v, array.Float64) }
-		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s, %d}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],
-			float(allowed[i].Sums), float(allowed[i].Rounding), counts[t]))
+		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s, {%s}}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],
+			float(allowed[i].Sums), float(allowed[i].Rounding), pointsOf(t)))
 	}
 	return fmt.Sprintf("static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", ")) +
 		fmt.Sprintf("static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  ")) +

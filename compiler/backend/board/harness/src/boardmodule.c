@@ -14,7 +14,7 @@ enum { MOST_NAME = 128 };
 /* How structures of tilth_kernel.h lie in the memory of a processor of 32 bits. */
 enum {
   MODULE_ABI = 0, MODULE_N_ARGS = 4, MODULE_ARGS = 8, MODULE_N_KERNELS = 12, MODULE_KERNELS = 16, MODULE_BYTES = 20,
-  ARG_NAME = 0, ARG_ELEMENTS = 8, ARG_SIZE = 16, ARG_DTYPE = 24, ARG_ROLE = 28, ARG_TOLERANCE = 32, ARG_ROUNDING = 40, ARG_MOST = 48, ARG_BYTES = 56,
+  ARG_NAME = 0, ARG_ELEMENTS = 8, ARG_SIZE = 16, ARG_DTYPE = 24, ARG_ROLE = 28, ARG_TOLERANCE = 32, ARG_ROUNDING = 40, ARG_POINTS = 48, ARG_BYTES = ARG_POINTS + 8 * TILTH_POINTS,
   KERNEL_ID = 0, KERNEL_N_PREPARED = 4, KERNEL_PACKS = 8, KERNEL_RUN = 12, KERNEL_WORKSPACE = 16, KERNEL_WORKER = 24, KERNEL_GROWTH = 32,
   KERNEL_BYTES = 40,
   PACK_SIZE = 0, PACK_FILL = 8, PACK_BYTES = 16,
@@ -103,7 +103,8 @@ static int read_args(struct boardmodule *m, uint32_t at, int32_t n) {
   m->module.args = args, m->module.n_args = n;
   for (int32_t k = 0; k < n; k++, at += ARG_BYTES) {
     args[k] = (struct tilth_arg){text(m, word(m, at + ARG_NAME)), wide(m, at + ARG_ELEMENTS), wide(m, at + ARG_SIZE), (int32_t)word(m, at + ARG_DTYPE),
-                                 (int32_t)word(m, at + ARG_ROLE), real(m, at + ARG_TOLERANCE), real(m, at + ARG_ROUNDING), wide(m, at + ARG_MOST)};
+                                 (int32_t)word(m, at + ARG_ROLE), real(m, at + ARG_TOLERANCE), real(m, at + ARG_ROUNDING), {0}};
+    for (uint32_t p = 0; p < TILTH_POINTS; p++) args[k].points[p] = wide(m, at + ARG_POINTS + 8 * p);
     if (!args[k].name || args[k].elements < 0 || args[k].bytes < 0) return -1;
   }
   return 0;

@@ -79,6 +79,24 @@ static void give(const struct bench *b, int32_t k) {
   if (device_is_open()) device_give(b, k, 0, b->args[k].bytes);
 }
 
+static int is_count(const struct tilth_arg *a) { return a->points[TILTH_POINTS - 1] > 0 && a->bytes == sizeof(int64_t); }
+
+int32_t bench_first(const struct bench *b) {
+  for (int32_t k = 0; k < b->n_args && !b->options->compute; k++)
+    if (is_count(&b->args[k])) return 0;
+  return TILTH_POINTS - 1;
+}
+
+void bench_point(struct bench *b, int32_t p) {
+  for (int32_t k = 0; k < b->n_args; k++) {
+    if (!is_count(&b->args[k])) continue;
+    buffer_unprotect(&b->buffers[k]);
+    memcpy(b->pointers[k], &b->args[k].points[p], sizeof(int64_t));
+    buffer_protect(&b->buffers[k]);
+    give(b, k);
+  }
+}
+
 void bench_fill(struct bench *b, uint64_t seed) {
   if (b->filled == seed) return;
   b->filled = seed;
@@ -86,7 +104,7 @@ void bench_fill(struct bench *b, uint64_t seed) {
     if (b->args[k].role != TILTH_INPUT) continue;
     struct filling f = {&b->args[k], b->pointers[k], seed * MOST_ARGS + k};
     buffer_unprotect(&b->buffers[k]);
-    if (b->args[k].most > 0 && b->args[k].bytes == sizeof(int64_t)) memcpy(b->pointers[k], &b->args[k].most, sizeof(int64_t));
+    if (is_count(&b->args[k])) memcpy(b->pointers[k], &b->args[k].points[TILTH_POINTS - 1], sizeof(int64_t));
     else b->runtime->parallel(b->runtime, fill_some, &f, b->args[k].elements);
     /* Protecting pages and writing to them again takes longer than many kernels, and writes were noticed when the kernel was measured. */
     if (!b->options->examine && !b->options->compute) buffer_protect(&b->buffers[k]);
@@ -251,7 +269,17 @@ void bench_flush(const struct bench *b, const struct loaded *l) {
   b->runtime->parallel(b->runtime, nothing, NULL, b->runtime->workers);
 }
 
-double bench_run(const struct bench *b, const struct loaded *l) {
+double bench_run(struct bench *b, const struct loaded *l) {
+  int32_t first = bench_first(b);
+  double total = 0;
+  for (int32_t p = first; p < TILTH_POINTS; p++) {
+    bench_point(b, p);
+    total += bench_once(b, l);
+  }
+  return total / (TILTH_POINTS - first);
+}
+
+double bench_once(const struct bench *b, const struct loaded *l) {
   if (device_is_open()) return device_run(b, l);
   double begin = seconds_now();
   l->kernel->run(b->runtime, b->pointers, l->prepared_pointers, l->workspace.data);

@@ -87,8 +87,17 @@ void bench_unload(struct loaded *l);
  * are between the kernels of a model: waking a sleeping processor can take longer than a kernel. */
 void bench_flush(const struct bench *b, const struct loaded *l);
 
+/* The first of the points, which are followed by all others, at which kernels are run. */
+int32_t bench_first(const struct bench *b);
+
+/* Sets the inputs that say how many elements there are along axes. */
+void bench_point(struct bench *b, int32_t p);
+
 /* Runs once and returns the seconds it took. */
-double bench_run(const struct bench *b, const struct loaded *l);
+double bench_once(const struct bench *b, const struct loaded *l);
+
+/* Runs at each point and returns the average. */
+double bench_run(struct bench *b, const struct loaded *l);
 
 /* Whether reading past the end of packed constants and scratch memory faults, or finds zeros, as prefetches should. */
 void bench_hide_ends(struct loaded *l);

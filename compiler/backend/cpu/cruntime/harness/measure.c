@@ -36,13 +36,17 @@ void measure_last(struct bench *b, struct loaded *l, int32_t index, struct sheet
 
 double measure_sample(struct bench *b, const struct loaded *l, double estimate) {
   double least = b->options->sample_seconds, total = 0;
+  int32_t first = bench_first(b);
   int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, LEAST_SECONDS)) + 1 : 1;
   for (int64_t k = 0; k < repeats; k++) {
-    bench_flush(b, l);
-    if (k == repeats - 1) bench_disturb(b); /* the last run detects kernels that skip the work of earlier ones */
-    total += bench_run(b, l);
+    for (int32_t p = first; p < TILTH_POINTS; p++) {
+      bench_point(b, p);
+      bench_flush(b, l);
+      if (k == repeats - 1 && p == TILTH_POINTS - 1) bench_disturb(b); /* the last run detects kernels that skip the work of earlier ones */
+      total += bench_once(b, l);
+    }
   }
-  return total / (double)repeats;
+  return total / (double)(repeats * (TILTH_POINTS - first));
 }
 
 void measure_sustained(struct bench *b, const struct loaded *l, int32_t index) {

@@ -77,9 +77,9 @@ void report_workload(const struct tilth_arg *args, int32_t n) {
   put(line, snprintf(line, sizeof line, "%s{\"event\":\"workload\",\"args\":[", report_word));
   for (int32_t k = 0; k < n; k++)
     put(line, snprintf(line, sizeof line,
-                       "%s{\"name\":\"%.64s\",\"elements\":%lld,\"bytes\":%lld,\"dtype\":%d,\"role\":%d,\"tolerance\":%.9g,\"rounding\":%.9g}",
+                       "%s{\"name\":\"%.64s\",\"elements\":%lld,\"bytes\":%lld,\"dtype\":%d,\"role\":%d,\"tolerance\":%.9g,\"rounding\":%.9g,\"most\":%lld}",
                        k ? "," : "", escape(name, args[k].name), (long long)args[k].elements, (long long)args[k].bytes, args[k].dtype, args[k].role,
-                       args[k].tolerance, args[k].rounding));
+                       args[k].tolerance, args[k].rounding, (long long)args[k].points[TILTH_POINTS - 1]));
   put_text("]}\n");
 }
 

@@ -6,7 +6,10 @@
 #define TILTH_KERNEL_H
 #include <stdint.h>
 
-#define TILTH_ABI 6
+#define TILTH_ABI 7
+
+/* Kernels for a range of extents are timed at so many points, the last one the largest. */
+#define TILTH_POINTS 4
 
 /* A parallel loop's body: runs iterations begin <= i < end as worker number `worker`, 0 <= worker < workers. */
 typedef void (*tilth_body)(void *closure, int64_t begin, int64_t end, int32_t worker);
@@ -33,8 +36,9 @@ struct tilth_arg {
   /* Of an output: the largest |answer - reference| allowed, relative to its largest |reference|. The first is for sums, which a kernel's
    * algorithm may need a multiple of; the second for elements that are rounded to 16 bits. */
   double tolerance, rounding;
-  /* Of an input that says how many elements there are along axes: the most that it may say; 0 for others. */
-  int64_t most;
+  /* Of an input that says how many elements there are along axes: what it says at each point at which kernels are timed, ending with the
+   * most that it may say; 0 for others. */
+  int64_t points[TILTH_POINTS];
 };
 
 /* A constant in the layout that kernels read. Kernels that want the same layout of a constant name the same pack. */
