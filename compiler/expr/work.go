@@ -33,17 +33,37 @@ func (w *Workload) Bytes() int64 { return w.bytes(nil) }
 func (w *Workload) Mean() (mean Totals) {
 	var bytes float64
 	for k := range Points {
-		counts := map[*Tensor]int64{}
-		for _, t := range w.Inputs {
-			if t.Max > 0 {
-				counts[t] = t.Point(k)
-			}
-		}
-		at := w.Totals(counts)
+		at := w.Totals(w.countsAt(k))
 		mean.Flop, mean.IntegerOps, bytes = mean.Flop+at.Flop/Points, mean.IntegerOps+at.IntegerOps/Points, bytes+float64(at.Bytes)/Points
 	}
 	mean.Bytes = int64(math.Round(bytes))
 	return mean
+}
+
+// countsAt returns the counts of the k-th point.
+func (w *Workload) countsAt(k int) map[*Tensor]int64 {
+	counts := map[*Tensor]int64{}
+	for _, t := range w.Inputs {
+		if t.Max > 0 {
+			counts[t] = t.Point(k)
+		}
+	}
+	return counts
+}
+
+// ExtentsAt returns the extents of variables at each point, the largest ones last; nil if all are fixed.
+func (w *Workload) ExtentsAt(vars []*Var) (list [][]int64) {
+	if !slices.ContainsFunc(vars, func(v *Var) bool { return v.Limit != nil }) {
+		return nil
+	}
+	for k := range Points {
+		extents, counts := make([]int64, len(vars)), w.countsAt(k)
+		for i, v := range vars {
+			extents[i] = v.extentWith(counts)
+		}
+		list = append(list, extents)
+	}
+	return list
 }
 
 // Totals returns the totals of an execution with the given counts; a missing one has its maximum.

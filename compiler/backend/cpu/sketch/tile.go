@@ -54,7 +54,9 @@ type Tile struct {
 	// vec is the vectorised axis; col and row are the axes of a tile's positions, or -1.
 	vec, col, row int
 	extents       []int64
-	reduce        []int64
+	// timed holds the extents of the executions with which kernels are timed, if some are open.
+	timed  [][]int64
+	reduce []int64
 	// steps holds the extents of the reduction's loops, with several terms per step if dot is set.
 	steps []int64
 	// order is the order of the reduction's loops, outermost first, as indices of its axes.
@@ -138,7 +140,7 @@ func (x *Tile) fedBy(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit) {
 
 // newTile returns the sketch without its feed and without instructions for products of several terms.
 func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
-	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, narrow: wideOperands}
+	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, timed: s.Workload.ExtentsAt(acc.Axes), lanes: 1, narrow: wideOperands}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}

@@ -81,6 +81,27 @@ func parts(channels, lanes int64) int64 {
 	return channels/lanes + int64(bits.OnesCount64(uint64(channels%lanes)))
 }
 
+// unused returns how many times as many positions tiles compute as the executions need with which kernels are timed,
+// relative to the largest one. Tiles that end beyond an open extent are computed whole.
+func (x *Tile) unused(z tileSizes) float64 {
+	if x.timed == nil || x.joined != nil || len(x.joint) > 0 {
+		return 1
+	}
+	computed, needed, last := 0.0, 0.0, 1.0
+	for _, extents := range x.timed {
+		tiles, all := 1.0, 1.0
+		for k, e := range extents {
+			n, tile := float64(e), map[int]int64{x.col: z.tw, x.row: z.th}[k]
+			if all *= n; tile > 1 && k != x.vec {
+				n = float64(sketch.CeilDiv(e, tile) * tile)
+			}
+			tiles *= n
+		}
+		computed, needed, last = computed+tiles, needed+all, tiles/max(all, 1)
+	}
+	return computed / max(needed, 1) / last
+}
+
 // places returns how many tiles there are along the axes other than that of the vectors.
 func (x *Tile) places(z tileSizes) float64 {
 	n := float64(sketch.CeilDiv(x.extent(x.col), z.tw) * sketch.CeilDiv(x.extent(x.row), z.th))
@@ -89,7 +110,7 @@ func (x *Tile) places(z tileSizes) float64 {
 			n *= float64(e)
 		}
 	}
-	return n
+	return n * x.unused(z)
 }
 
 // tileCycles returns the cycles of one tile: the steps of its reduction, the loops around them, its start and its end.
