@@ -134,6 +134,29 @@ type Call struct {
 
 func (*Call) stmt() {}
 
+// Apply is the value of an instruction on values, which has no other effect.
+type Apply struct {
+	*Instruction
+	Type   array.DType
+	Values []expr.Expr
+}
+
+// DType returns the type of the value.
+func (a *Apply) DType() array.DType { return a.Type }
+
+// Operands returns the operands.
+func (a *Apply) Operands() []expr.Expr { return a.Values }
+
+// Map replaces the operands.
+func (a *Apply) Map(f func(expr.Expr) expr.Expr) expr.Expr {
+	c := *a
+	c.Values = make([]expr.Expr, len(a.Values))
+	for k, x := range a.Values {
+		c.Values[k] = f(x)
+	}
+	return &c
+}
+
 // Arg is an operand: elements of a tensor, or a value.
 type Arg struct {
 	// Tensor is nil for a value. Buffer must be set for an operand that is written, or in a register.
@@ -209,20 +232,24 @@ func (c *Call) Reads(t *expr.Tensor) bool {
 	return false
 }
 
+// executed checks the control flow around an instruction.
+func (v *verifier) executed(i *Instruction) error {
+	switch {
+	case (i.By == ByThread || i.By == ByGroup) && !v.threads:
+		return fmt.Errorf("%s is outside a thread loop", i.Name)
+	case i.By == ByBlock && (v.threads || !v.blocks):
+		return fmt.Errorf("%s is in divergent control flow", i.Name)
+	}
+	return nil
+}
+
 // call checks the operands of a call, and the control flow around it.
 func (v *verifier) call(c *Call) error {
 	if len(c.Args) != len(c.Params) {
 		return fmt.Errorf("%s has %d operands instead of %d", c.Name, len(c.Args), len(c.Params))
 	}
-	switch c.By {
-	case ByThread, ByGroup:
-		if !v.threads {
-			return fmt.Errorf("%s is outside a thread loop", c.Name)
-		}
-	case ByBlock:
-		if v.threads || !v.blocks {
-			return fmt.Errorf("%s is in divergent control flow", c.Name)
-		}
+	if err := v.executed(c.Instruction); err != nil {
+		return err
 	}
 	for k, p := range c.Params {
 		a := c.Args[k]

@@ -266,10 +266,12 @@ func (t *texter) operand(e expr.Expr, within int) string {
 		return t.folded(n)
 	case *Lookup:
 		return fmt.Sprintf("lookup(%d %d ... %d: %s)", n.Table.Int(0), n.Table.Int(1), n.Table.Int(n.Table.Len()-1), t.expr(n.At))
-	case *Fragment:
-		return t.fragment(n)
-	case *Shuffled:
-		return fmt.Sprintf("shuffle(%s, %d)", t.expr(n.Value), n.Mask)
+	case *Apply:
+		values := make([]string, len(n.Values))
+		for k, x := range n.Values {
+			values[k] = t.expr(x)
+		}
+		return fmt.Sprintf("%s(%s)", n.Name, strings.Join(values, ", "))
 	case *Spread:
 		return t.spread(n)
 	case *Across:

@@ -103,24 +103,6 @@ func (l *Lookup) Map(f func(expr.Expr) expr.Expr) expr.Expr {
 	return &Lookup{Table: l.Table, At: f(l.At)}
 }
 
-// Shuffled is the value of another thread of the warp: the one whose number differs in the bits of Mask. All
-// threads of the warp exchange at the same time.
-type Shuffled struct {
-	Value expr.Expr
-	Mask  int64
-}
-
-// DType returns the type of the value.
-func (s *Shuffled) DType() array.DType { return s.Value.DType() }
-
-// Operands returns the value.
-func (s *Shuffled) Operands() []expr.Expr { return []expr.Expr{s.Value} }
-
-// Map replaces the value.
-func (s *Shuffled) Map(f func(expr.Expr) expr.Expr) expr.Expr {
-	return &Shuffled{Value: f(s.Value), Mask: s.Mask}
-}
-
 // Sources holds the vectors that form the lanes of a value, in a vector loop with the variable Lane.
 type Sources struct {
 	Lane *expr.Var

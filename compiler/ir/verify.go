@@ -184,10 +184,8 @@ func (v *verifier) uses(e expr.Expr) (err error) {
 			}
 		case *Across:
 			lanes[n.Lane] = true
-		case *Shuffled:
-			if !v.threads {
-				err = errors.New("a value is shuffled outside a thread loop")
-			}
+		case *Apply:
+			err = errors.Join(err, v.executed(n.Instruction))
 		case *expr.Load:
 			if v.buffers[n.Tensor] == nil {
 				err = fmt.Errorf("buffer %s is read out of scope", n.Tensor.Name)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 )
 
 // warpThreads is the number of threads of a warp, which exchange registers and hold the matrices of an instruction.
@@ -180,7 +181,7 @@ func (p *partials) run() *ir.For {
 	mine := own.Tensor.At(expr.I(0))
 	body := append(ir.Block{&ir.Alloc{Buffer: own}}, p.kept(p.compute.Body, own)...)
 	for mask := p.lanes / 2; mask > 0; mask /= 2 {
-		body = append(body, &ir.Store{Buffer: own, Index: expr.I(0), Value: expr.Bin(p.op, mine, &ir.Shuffled{Value: mine, Mask: mask})})
+		body = append(body, &ir.Store{Buffer: own, Index: expr.I(0), Value: expr.Bin(p.op, mine, nvidia.Shuffle(mine, mask))})
 	}
 	t := p.compute.Var
 	result := map[*expr.Var]expr.Expr{p.combine.Var: expr.Bin(expr.FloorDiv, t, expr.I(p.lanes))}

@@ -349,7 +349,7 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 				elements[e] = o.load.Tensor.At(index)
 			}
 			index := expr.AddE(expr.MulE(o.place(), expr.I(p.parts()*registers)), expr.I(part*registers+r))
-			stores = append(stores, &ir.Store{Buffer: to, Index: index, Value: &ir.Fragment{Format: p.terms.Format, Rest: part == 1, Elements: elements}})
+			stores = append(stores, &ir.Store{Buffer: to, Index: index, Value: nvidia.Pack(p.terms.Format, part == 1, elements)})
 		}
 	}
 	return around(o.loops, stores)

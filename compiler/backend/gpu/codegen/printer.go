@@ -85,6 +85,19 @@ func (p *printer) index(e expr.Expr) string {
 	return strings.Join(terms, " + ")
 }
 
+// other returns the value of an instruction.
+func (p *printer) other(e expr.Expr) string {
+	n, ok := e.(*ir.Apply)
+	if !ok {
+		panic(fmt.Sprintf("gpu: unknown expression %T", e))
+	}
+	values := make([]any, len(n.Values))
+	for k, x := range n.Values {
+		values[k] = p.scalars.Text(x)
+	}
+	return fmt.Sprintf(n.Text, values...)
+}
+
 // Array returns the name of an array.
 func (p *printer) Array(t *expr.Tensor) string { return p.buffers[t] }
 
