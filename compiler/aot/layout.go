@@ -132,7 +132,7 @@ func (l *layout) planArena() {
 	for root, k := range spanOf {
 		l.uses[k].name = p.Values[root].Name
 	}
-	offsets, total := l.alignment.place(spans)
+	offsets, total := l.alignment.place(spans, len(p.Extents) > 0)
 	for root, k := range spanOf {
 		l.values[root] = spot{offset: offsets[k]}
 	}

@@ -42,10 +42,13 @@ func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 // The minimum is NP-hard to find. place tries greedy placement in several orders (among them largest first, after
 // Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and improves the
 // best order by moving the span at the top earlier, until the size is the lower bound or no improvement is found.
-func (a alignment) place(spans []span) (offsets []int64, total int64) {
+//
+// If open is set, executions may use just the beginnings of spans. A placement of the same size is preferred then in
+// which spans begin where earlier ones did, so that these beginnings are in a cache.
+func (a alignment) place(spans []span, open bool) (offsets []int64, total int64) {
 	best := placement{total: math.MaxInt64}
 	for _, order := range orders(spans) {
-		if p := a.placeInOrder(spans, order); p.total < best.total {
+		if p := a.placeInOrder(spans, order, 0); p.total < best.total {
 			best = p
 		}
 	}
@@ -54,11 +57,38 @@ func (a alignment) place(spans []span) (offsets []int64, total int64) {
 		if best.total <= smallest {
 			break
 		}
-		if p := a.placeInOrder(spans, a.raised(best, spans, random)); p.total <= best.total {
+		if p := a.placeInOrder(spans, a.raised(best, spans, random), 0); p.total <= best.total {
 			best = p
 		}
 	}
+	if open {
+		best = a.gathered(best, spans)
+	}
 	return best.offsets, best.total
+}
+
+// gathered returns the placement that touches the least memory at small extents, among p and those of the same size
+// whose spans have common beginnings.
+func (a alignment) gathered(p placement, spans []span) placement {
+	best, least := p, p.touched(spans)
+	for _, order := range append(orders(spans), p.order) {
+		other := a.placeInOrder(spans, order, p.total)
+		if bytes := other.touched(spans); other.total <= p.total && bytes < least {
+			best, least = other, bytes
+		}
+	}
+	return best
+}
+
+// touched returns how many bytes an execution touches that uses an eighth of each span.
+func (p placement) touched(spans []span) (bytes int64) {
+	end := int64(0)
+	for _, k := range slices.SortedFunc(slices.Values(p.order), func(x, y int) int { return cmp.Compare(p.offsets[x], p.offsets[y]) }) {
+		used := p.offsets[k] + spans[k].bytes/8
+		bytes += max(0, used-max(end, p.offsets[k]))
+		end = max(end, used)
+	}
+	return bytes
 }
 
 const (
@@ -95,30 +125,46 @@ func orders(spans []span) [][]int {
 	return list
 }
 
-// placeInOrder puts each span into the lowest gap that fits.
-func (a alignment) placeInOrder(spans []span, order []int) placement {
+// placeInOrder puts each span into the lowest gap that fits; with a limit, where another begins, if it ends below.
+func (a alignment) placeInOrder(spans []span, order []int, limit int64) placement {
 	p := placement{order: order, offsets: make([]int64, len(spans))}
 	var placed []int // by offset
 	for _, k := range order {
 		if spans[k].bytes == 0 {
 			continue
 		}
-		offset := int64(0)
-		for _, o := range placed {
-			if !spans[o].overlaps(spans[k]) {
-				continue
-			}
-			if p.offsets[o]-offset >= spans[k].bytes {
-				break
-			}
-			offset = max(offset, a.up(p.offsets[o]+spans[o].bytes))
-		}
+		offset := p.gap(a, spans, placed, k, limit)
 		p.offsets[k] = offset
 		p.total = max(p.total, a.up(offset+spans[k].bytes))
 		at, _ := slices.BinarySearchFunc(placed, offset, func(o int, x int64) int { return cmp.Compare(p.offsets[o], x) })
 		placed = slices.Insert(placed, at, k)
 	}
 	return p
+}
+
+// gap returns the offset of a span among those placed before.
+func (p placement) gap(a alignment, spans []span, placed []int, k int, limit int64) int64 {
+	const none = math.MaxInt64
+	lowest, end, start := int64(none), int64(0), int64(none) // start is where another span begins in the current gap
+	for _, o := range placed {
+		at := p.offsets[o]
+		switch {
+		case !spans[o].overlaps(spans[k]):
+			if at >= end {
+				start = min(start, at)
+			}
+			continue
+		case limit > 0 && at-start >= spans[k].bytes:
+			return start
+		case at-end >= spans[k].bytes:
+			lowest = min(lowest, end)
+		}
+		end, start = max(end, a.up(at+spans[o].bytes)), none
+	}
+	if limit > 0 && limit-start >= spans[k].bytes {
+		return start
+	}
+	return min(lowest, end)
 }
 
 // raised returns an order in which a span at the top of memory comes earlier.
