@@ -56,7 +56,7 @@ func (s span) covered(axis *schedule.Iter) span {
 		return s
 	}
 	f := axis.Split.Factor
-	return span{s.min, (s.extent + f - 1) / f * f}
+	return span{s.min, (s.extent + f - 1) / f * f, nil}
 }
 
 // guards reports whether an iterator is split into tiles of which the last one exceeds the end.

@@ -75,7 +75,7 @@ func ends(region []span) (mins []expr.Expr, extents []int64) {
 // keptRegion returns the part of a kept stage that an iteration of the nest computes.
 func (n *nest) keptRegion(p *schedule.Stage) (region []span) {
 	for _, a := range p.KeptAxes {
-		region = append(region, span{n.mins[a], n.extents[a]})
+		region = append(region, span{n.mins[a], n.extents[a], nil})
 	}
 	return append(region, n.span(p.At))
 }

@@ -95,14 +95,25 @@ func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
 			return nil
 		}
 		return expr.MulE(rows, expr.I(n.extent(it.Fused.B)))
-	case it.Axis < 0, l.whole[n.g]:
+	case it.Axis < 0:
 		return nil
 	}
-	held := l.limit(n.g.AxisVar(it.Axis))
-	if held == nil {
+	end := l.end(n, it.Axis)
+	if end == nil {
 		return nil
 	}
-	return expr.SubE(held, n.mins[it.Axis])
+	return expr.SubE(end, n.mins[it.Axis])
+}
+
+// end returns the end of the elements along an axis that an execution needs; nil if it needs all of the region.
+func (l *lowerer) end(n *nest, axis int) expr.Expr {
+	if l.whole[n.g] {
+		return nil
+	}
+	if axis < len(n.needed) && n.needed[axis].end != nil {
+		return n.needed[axis].end
+	}
+	return l.limit(n.g.AxisVar(axis))
 }
 
 // bounded ends a loop after the iterations of an execution, and returns the remaining condition under which an

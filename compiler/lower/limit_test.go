@@ -36,6 +36,31 @@ func TestLoopsEndAtTheirLimits(t *testing.T) {
 	}
 }
 
+// TestStagesInsideAnotherEndWhereItNeedsNoMore: each element of the first stage serves 4 of the second, which computes
+// n of 32 in tiles of 16. Indices must be valid beyond that.
+func TestStagesInsideAnotherEndWhereItNeedsNoMore(t *testing.T) {
+	for stages, want := range map[string]string{
+		"map t3 f32[8] = (add [t0 i0] 0x1p+00:f32)\nmap t4 f32[32] while i0 [t2] = [t3 (floordiv i0 4)]\n": "for x0_0 < 4 from 0 before min(floordiv(n0 + 3, 4) + x1_1 * -4, 4)\n",
+		"map t3 i64[8] = (min [t1 i0] 7)\nmap t4 f32[32] while i0 [t2] = [t0 [t3 (floordiv i0 4)]]\n":      "for x0_0 < 4\n",
+	} {
+		w, err := expr.Parse("tilth-workload 1\ninput t0 f32[8]\ninput t1 i64[8]\ninput t2 i64[]<=32\n" + stages + "output t4\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := schedule.Replay(w, []byte("tilth-trace 1\nsplit 1 0 16 0\ncompute-at 0 1 1\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := lower.Schedule(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := f.Text(); !strings.Contains(text, want) {
+			t.Errorf("%s has no %q", text, want)
+		}
+	}
+}
+
 // TestSplitsOfFusedAxesEndAtTheInnerLimit has 4 rows of n of 16 elements, fused and divided into chunks of 8.
 func TestSplitsOfFusedAxesEndAtTheInnerLimit(t *testing.T) {
 	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[4,16]\ninput t1 i64[]<=16\n" +

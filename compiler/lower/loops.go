@@ -199,11 +199,13 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 			l.bindings[p.Tensor].exact = l.exact
 			block = append(append(block, &ir.Alloc{Buffer: l.bindings[p.Tensor].buffer}), l.keep(p, mins, extents)...)
 		}
+		part := newNest(p, mins, extents)
+		part.needed = region
 		if p.StreamKRounds > 0 {
-			body, err := l.sumOrPart(newNest(p, mins, extents), func() (ir.Block, error) { return l.generate(n, pos+1) })
+			body, err := l.sumOrPart(part, func() (ir.Block, error) { return l.generate(n, pos+1) })
 			return append(block, body...), err
 		}
-		body, err := l.filled(p, mins, extents)
+		body, err := l.filled(part)
 		if err != nil {
 			return nil, err
 		}

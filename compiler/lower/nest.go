@@ -16,6 +16,8 @@ type nest struct {
 	// mins and extents are the region to compute: one entry per spatial axis, then one per reduction axis.
 	mins    []expr.Expr
 	extents []int64
+	// needed is the region that the surrounding nest reads; nil for the whole stage.
+	needed []span
 	// values holds the iterators with known values.
 	values map[*schedule.Iter]expr.Expr
 	// tails holds the splits whose partial tile is decided: true in the version for the partial tile.
@@ -153,9 +155,9 @@ func (n *nest) axis(k int) (expr.Expr, error) {
 // span returns an iterator's range at this point of the nest: leaves not generated yet run over their whole extent.
 func (n *nest) span(it *schedule.Iter) span {
 	if v, ok := n.value(it); ok {
-		return span{v, 1}
+		return span{v, 1, nil}
 	}
-	whole := span{expr.I(0), n.covered(it)}
+	whole := span{expr.I(0), n.covered(it), nil}
 	switch {
 	case it.Split != nil:
 		return n.splitSpan(it, whole)
@@ -169,7 +171,7 @@ func (n *nest) splitSpan(it *schedule.Iter, whole span) span {
 	sp := it.Split
 	inner := n.span(sp.Inner)
 	if base, ok := n.base(sp); ok {
-		return span{expr.AddE(base, inner.min), inner.extent}
+		return span{expr.AddE(base, inner.min), inner.extent, nil}
 	}
 	if inner.extent < n.extent(sp.Inner) {
 		return whole
@@ -180,9 +182,9 @@ func (n *nest) splitSpan(it *schedule.Iter, whole span) span {
 		first = expr.MinE(first, expr.I(whole.extent-sp.Factor))
 	}
 	if sp.Tail == schedule.Guard {
-		return span{first, outer.extent * sp.Factor}
+		return span{first, outer.extent * sp.Factor, nil}
 	}
-	return span{first, min(outer.extent*sp.Factor, whole.extent)}
+	return span{first, min(outer.extent*sp.Factor, whole.extent), nil}
 }
 
 func (n *nest) fuseSpan(it *schedule.Iter, whole span) span {
@@ -194,18 +196,18 @@ func (n *nest) fuseSpan(it *schedule.Iter, whole span) span {
 		if it == it.Fuse.B {
 			return whole
 		}
-		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), f.extent / inner}
+		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), f.extent / inner, nil}
 	case withinRow(rest, f.extent, inner): // a part of one row
 		if it == it.Fuse.B {
-			return span{rest, f.extent}
+			return span{rest, f.extent, nil}
 		}
-		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), 1}
+		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), 1, nil}
 	case it == it.Fuse.A && (f.extent < n.extent(it.Fuse.Into) || isGuarded(it.Fuse.Into)):
 		rows := (f.extent+inner-2)/inner + 1
 		if isGuarded(it.Fuse.Into) { // some may be beyond the end
-			return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), rows}
+			return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), rows, nil}
 		}
-		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), min(rows, whole.extent)}
+		return span{expr.Bin(expr.FloorDiv, f.min, expr.I(inner)), min(rows, whole.extent), nil}
 	}
 	return whole
 }

@@ -70,7 +70,7 @@ func TestFillTransformsWinogradsWeights(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := schedule.New(w)
-			if _, err := s.WinogradWith(0, m, m, schedule.WinogradOptions{Factors: as}); err != nil {
+			if _, err := s.WinogradAs(0, m, m, as); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Pack(0, []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: 4}, {Dim: 2}, {Dim: 3, Factor: 4, Inner: true}}); err != nil {

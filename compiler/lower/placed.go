@@ -26,7 +26,7 @@ func (n *nest) tighten(spans []span, load *expr.Load, exact bool) {
 		}
 		s, ok := spanOf(expr.Linearize(expr.Substitute(x, values)), ranges)
 		if ok && (exact || s.extent < spans[k].extent) {
-			spans[k] = span{expr.Simplify(s.min), s.extent}
+			spans[k] = span{expr.Simplify(s.min), s.extent, nil}
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (n *nest) placed(it *schedule.Iter, leaves map[*schedule.Iter]*expr.Var, ra
 	}
 	if leaves[it] == nil {
 		leaf := &expr.Var{Name: fmt.Sprintf("l%d", it.ID), Extent: n.extent(it)}
-		leaves[it], ranges[leaf] = leaf, span{expr.I(0), leaf.Extent}
+		leaves[it], ranges[leaf] = leaf, span{expr.I(0), leaf.Extent, nil}
 	}
 	return leaves[it], true
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// span is the range min <= v < min+extent.
+// span is the range min <= v < min+extent, of which an execution needs what precedes end; nil if it needs all.
 type span struct {
 	min    expr.Expr
 	extent int64
+	end    expr.Expr
 }
 
 // region infers the part of stage p that the nest needs at this point, from every load in stages computed inside it.
@@ -53,6 +54,11 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 	if region == nil {
 		return nil, fmt.Errorf("lower: nothing uses stage %d", p.ID)
 	}
+	for k := range region { // threads that wait for each other have equal loops
+		if l.whole[p] || l.around != (levels{}) {
+			region[k].end = nil
+		}
+	}
 	return region, nil
 }
 
@@ -72,7 +78,7 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 	if c == n.g {
 		for k := range n.extents {
 			s := n.span(c.Iters[k])
-			vars[c.AxisVar(k)] = span{expr.AddE(n.mins[k], s.min), s.extent}
+			vars[c.AxisVar(k)] = span{expr.AddE(n.mins[k], s.min), s.extent, l.end(n, k)}
 		}
 		return vars, nil
 	}
@@ -90,7 +96,7 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 		vars[c.Axes[k]] = s.covered(c.Iters[k])
 	}
 	for _, r := range c.Reduce {
-		vars[r] = span{expr.I(0), r.Extent}
+		vars[r] = span{expr.I(0), r.Extent, nil}
 	}
 	return vars, nil
 }
@@ -99,19 +105,20 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 func loadSpans(load *expr.Load, vars map[*expr.Var]span, exact bool) []span {
 	spans := make([]span, len(load.Index))
 	for k, x := range load.Index {
-		whole := span{expr.I(0), load.Tensor.Shape[k]}
+		whole := span{expr.I(0), load.Tensor.Shape[k], nil}
 		s, ok := spanOf(expr.Linearize(x), vars)
 		if !ok || !exact && s.extent >= whole.extent {
-			s = whole
+			whole.end, s = s.end, whole
 		}
-		spans[k] = span{expr.Simplify(s.min), s.extent}
+		spans[k] = span{expr.Simplify(s.min), s.extent, s.end}
 	}
 	return spans
 }
 
 // spanOf returns the range of an index expression; ok is false if it is unknown.
 func spanOf(l expr.Linear, vars map[*expr.Var]span) (span, bool) {
-	total := span{expr.I(l.Const), 1}
+	total := span{expr.I(l.Const), 1, nil}
+	end, isLess := expr.I(l.Const+1), false
 	for _, t := range l.Terms {
 		s, ok := atomSpan(t.Atom, vars)
 		if !ok {
@@ -123,6 +130,20 @@ func spanOf(l expr.Linear, vars map[*expr.Var]span) (span, bool) {
 		}
 		total.min = expr.AddE(total.min, expr.MulE(lowest, expr.I(t.Coef)))
 		total.extent += size * (s.extent - 1)
+		switch last := expr.AddE(lowest, expr.I(s.extent-1)); {
+		case s.end != nil && t.Coef == 1 && len(l.Terms) == 1:
+			end, isLess = expr.AddE(s.end, expr.I(l.Const)), true
+		case t.Coef < 0:
+			end = expr.AddE(end, expr.MulE(s.min, expr.I(t.Coef)))
+		default:
+			if s.end != nil {
+				last, isLess = expr.MinE(last, expr.SubE(s.end, expr.I(1))), true
+			}
+			end = expr.AddE(end, expr.MulE(last, expr.I(t.Coef)))
+		}
+	}
+	if isLess {
+		total.end = expr.Simplify(end)
 	}
 	return total, true
 }
@@ -132,13 +153,13 @@ func atomSpan(atom expr.Expr, vars map[*expr.Var]span) (span, bool) {
 	case *expr.Var:
 		s, ok := vars[a]
 		if !ok {
-			return span{a, 1}, true
+			return span{a, 1, nil}, true
 		}
 		return s, true
 	case *expr.Binary:
 		c, ok := a.B.(*expr.Int)
 		if !ok || a.Op != expr.FloorDiv && a.Op != expr.FloorMod {
-			return point(a, vars)
+			return span{}, false
 		}
 		s, ok := spanOf(expr.Linearize(a.A), vars)
 		if !ok {
@@ -149,36 +170,26 @@ func atomSpan(atom expr.Expr, vars map[*expr.Var]span) (span, bool) {
 	return span{}, false
 }
 
-// point returns the value of an expression of variables that have a single value each.
-func point(e expr.Expr, vars map[*expr.Var]span) (s span, ok bool) {
-	values := map[*expr.Var]expr.Expr{}
-	for v, s := range vars {
-		if expr.Uses(e, v) {
-			if values[v] = s.min; s.extent > 1 {
-				return span{}, false
-			}
-		}
-	}
-	return span{expr.Substitute(e, values), 1}, true
-}
-
 func divisionSpan(op expr.BinaryOp, s span, c int64) (span, bool) {
 	rest := expr.Simplify(expr.Bin(expr.FloorMod, s.min, expr.I(c)))
 	one := s.extent == 1 || withinRow(rest, s.extent, c)
 	if op == expr.FloorMod {
 		if one {
-			return span{rest, s.extent}, true
+			return span{rest, s.extent, nil}, true
 		}
-		return span{expr.I(0), c}, true
+		return span{expr.I(0), c, nil}, true
 	}
-	quotient := expr.Bin(expr.FloorDiv, s.min, expr.I(c))
+	quotient, end := expr.Bin(expr.FloorDiv, s.min, expr.I(c)), s.end
+	if end != nil {
+		end = expr.Bin(expr.FloorDiv, expr.AddE(end, expr.I(c-1)), expr.I(c))
+	}
 	switch {
 	case one:
-		return span{quotient, 1}, true
+		return span{quotient, 1, nil}, true
 	case expr.Same(rest, expr.I(0)):
-		return span{quotient, (s.extent-1)/c + 1}, true
+		return span{quotient, (s.extent-1)/c + 1, end}, true
 	default:
-		return span{quotient, (s.extent-1)/c + 2}, true
+		return span{quotient, (s.extent-1)/c + 2, end}, true
 	}
 }
 
@@ -190,13 +201,17 @@ func union(a, b []span, shape []int64) []span {
 	u := make([]span, len(a))
 	for k := range a {
 		d := expr.Linearize(expr.SubE(b[k].min, a[k].min))
+		var end expr.Expr
+		if a[k].end != nil && b[k].end != nil {
+			end = expr.Simplify(expr.MaxE(a[k].end, b[k].end))
+		}
 		if len(d.Terms) > 0 {
-			u[k] = span{expr.I(0), shape[k]}
+			u[k] = span{expr.I(0), shape[k], end}
 			continue
 		}
 		lo := min(0, d.Const)
 		hi := max(a[k].extent, d.Const+b[k].extent)
-		u[k] = span{expr.Simplify(expr.AddE(a[k].min, expr.I(lo))), hi - lo}
+		u[k] = span{expr.Simplify(expr.AddE(a[k].min, expr.I(lo))), hi - lo, end}
 	}
 	return u
 }

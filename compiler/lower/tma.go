@@ -13,11 +13,11 @@ import (
 const panelBytes = 128
 
 // filled computes a part of a stage attached at a loop of another: by loops, or by box copies.
-func (l *lowerer) filled(g *schedule.Stage, mins []expr.Expr, extents []int64) (ir.Block, error) {
-	if g.TMA {
-		return l.boxes(g, mins, extents)
+func (l *lowerer) filled(part *nest) (ir.Block, error) {
+	if part.g.TMA {
+		return l.boxes(part.g, part.mins, part.extents)
 	}
-	return l.generate(newNest(g, mins, extents), 0)
+	return l.generate(part, 0)
 }
 
 // boxes copies a part of a tensor: one box per panel of the buffer.

@@ -195,20 +195,18 @@ func (s *Schedule) applyPack(a []int) error {
 	return s.Pack(a[0], dims)
 }
 
-// applyWinograd reads the outputs of a tile, for both directions or as rows and columns, followed by an optional type
-// and a flag for dense tiles.
+// applyWinograd reads the outputs of a tile, for both directions or as rows and columns, followed by an optional type.
 func (s *Schedule) applyWinograd(a []int) error {
 	switch {
-	case len(a) > 5:
+	case len(a) > 4:
 		return fmt.Errorf("winograd does not take %d numbers", len(a))
-	case len(a) < 4:
-		_, err := s.Winograd(a[0], int64(a[1]), int64(a[len(a)-1]))
-		return err
-	case a[3] > int(array.Bool):
+	case len(a) == 4 && a[3] > int(array.Bool):
 		return fmt.Errorf("winograd: %d is not a type", a[3])
+	case len(a) == 4:
+		_, err := s.WinogradAs(a[0], int64(a[1]), int64(a[2]), array.DType(a[3]))
+		return err
 	}
-	o := WinogradOptions{Factors: array.DType(a[3]), Dense: len(a) == 5 && a[4] != 0}
-	_, err := s.WinogradWith(a[0], int64(a[1]), int64(a[2]), o)
+	_, err := s.Winograd(a[0], int64(a[1]), int64(a[len(a)-1]))
 	return err
 }
 

@@ -37,21 +37,12 @@ const maxWinogradElements = 1 << 31
 //
 // The sums differ from those of the direct convolution and have larger rounding errors; see ErrorGrowth.
 func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
-	return s.WinogradWith(stageID, my, mx, WinogradOptions{})
+	return s.WinogradAs(stageID, my, mx, array.Invalid)
 }
 
-// WinogradOptions select variants of Winograd.
-type WinogradOptions struct {
-	// Factors is the type that Data and Weights are rounded to (bfloat16); Invalid keeps the type of the sums.
-	Factors array.DType
-	// Dense numbers the tiles of an execution consecutively, instead of those of the largest image. Open images then
-	// have no unused tiles, but blocks of an image are no ranges of tiles.
-	Dense bool
-}
-
-// WinogradWith is like Winograd, with options.
-func (s *Schedule) WinogradWith(stageID int, my, mx int64, o WinogradOptions) (WinogradStages, error) {
-	as := o.Factors
+// WinogradAs is like Winograd, with Data and Weights rounded to type as (bfloat16); Invalid keeps the type of the
+// sums.
+func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (WinogradStages, error) {
 	g, err := s.stage(stageID)
 	if err != nil {
 		return WinogradStages{}, fmt.Errorf("winograd: %w", err)
@@ -73,9 +64,6 @@ func (s *Schedule) WinogradWith(stageID int, my, mx int64, o WinogradOptions) (W
 	if t.factors = c.dtype; as != array.Invalid {
 		t.factors = as
 	}
-	if o.Dense {
-		t.number()
-	}
 	weights := transformWeights(c, t.rows, t.columns, t.factors)
 	s.Transforms[c.constant] = weights
 	s.algorithms = append(s.algorithms, t.algorithm())
@@ -91,8 +79,6 @@ func (s *Schedule) WinogradWith(stageID int, my, mx int64, o WinogradOptions) (W
 	g.Reduce, g.Combiner, g.Body = nil, expr.None, t.output(tensors[len(tensors)-1])
 	g.resetNest()
 	switch {
-	case o.Dense:
-		s.record("winograd", stageID, int(my), int(mx), int(as), 1)
 	case as != array.Invalid:
 		s.record("winograd", stageID, int(my), int(mx), int(as))
 	case my == mx:
@@ -115,8 +101,6 @@ type tiling struct {
 	batch []int64
 	// ty and tx are the number of tiles of an image in each direction, tiles the total over all images.
 	ty, tx, tiles int64
-	// counts holds the numbers of tiles along each axis by which tiles are numbered, outermost first.
-	counts []expr.Expr
 	// factors is the type of the product's factors.
 	factors array.DType
 }
@@ -132,12 +116,10 @@ func newTiling(c *conv, my, mx int64) (*tiling, error) {
 	t.tiles = t.ty * t.tx
 	for _, v := range c.batch {
 		t.batch = append(t.batch, v.Extent)
-		t.counts = append(t.counts, expr.I(v.Extent))
 		if t.tiles <= maxWinogradElements {
 			t.tiles *= v.Extent
 		}
 	}
-	t.counts = append(t.counts, expr.I(t.ty), expr.I(t.tx))
 	return t, t.check()
 }
 
@@ -181,34 +163,21 @@ func (t *tiling) check() error {
 	return nil
 }
 
-// number numbers the tiles of an execution consecutively.
-func (t *tiling) number() {
-	axes, outputs, _ := t.axes()
-	for k, v := range axes {
-		if v.Limit != nil {
-			t.counts[k] = over(v.Limit, outputs[k])
-		}
-	}
-}
-
-// limit returns the limit of tiles, which run image by image and row by row, or nil if all exist. Unless tiles are
-// numbered consecutively, it is that of their outermost axis: tiles beyond the limits of the others are computed
-// without being used.
+// limit returns the limit of tiles, which run image by image and row by row, or nil if all exist. It is that of their
+// outermost axis: which of the others an execution needs follows from what a block of tiles is computed for.
 func (t *tiling) limit() expr.Expr {
 	axes, outputs, extents := t.axes()
-	limit, isLimited := expr.I(1), false
+	rest := t.tiles
 	for k, v := range axes {
-		count := t.counts[k]
-		if v.Limit != nil && !isLimited {
-			count = over(v.Limit, outputs[k])
+		rest /= extents[k]
+		if v.Limit != nil {
+			return expr.Simplify(expr.MulE(over(v.Limit, outputs[k]), expr.I(rest)))
 		}
-		isLimited = isLimited || v.Limit != nil || extents[k] > 1
-		limit = expr.MulE(limit, count)
+		if extents[k] > 1 {
+			break
+		}
 	}
-	if limit = expr.Simplify(limit); expr.Same(limit, expr.I(t.tiles)) {
-		return nil
-	}
-	return limit
+	return nil
 }
 
 // axes returns the axes that tiles divide, outermost first, with the outputs of a tile and the number of tiles along
@@ -297,10 +266,11 @@ func (t *tiling) image() *expr.Tensor {
 
 // inImage returns the image index of row r and column q of a tile.
 func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
-	at, rest := make([]expr.Expr, len(t.counts)), tile
-	for k := len(at) - 1; k >= 0; k-- {
-		at[k] = expr.Bin(expr.FloorMod, rest, t.counts[k])
-		rest = expr.Bin(expr.FloorDiv, rest, t.counts[k])
+	_, _, extents := t.axes()
+	at, rest := make([]expr.Expr, len(extents)), tile
+	for k, n := range slices.Backward(extents) {
+		at[k] = expr.Bin(expr.FloorMod, rest, expr.I(n))
+		rest = expr.Bin(expr.FloorDiv, rest, expr.I(n))
 	}
 	y, x := at[len(t.batch)], at[len(t.batch)+1]
 	row := expr.AddE(expr.MulE(y, expr.I(t.rows.m*t.rows.stride)), r)
@@ -310,10 +280,10 @@ func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
 
 // output returns an element of the convolution, read from its tile.
 func (t *tiling) output(result *expr.Tensor) expr.Expr {
-	axes, outputs, _ := t.axes()
+	axes, outputs, extents := t.axes()
 	tile := expr.I(0)
 	for k, v := range axes {
-		tile = expr.AddE(expr.MulE(tile, t.counts[k]), expr.Simplify(expr.Bin(expr.FloorDiv, v, expr.I(outputs[k]))))
+		tile = expr.AddE(expr.MulE(tile, expr.I(extents[k])), expr.Simplify(expr.Bin(expr.FloorDiv, v, expr.I(outputs[k]))))
 	}
 	my, mx := expr.I(t.rows.m), expr.I(t.columns.m)
 	value := result.At(tile, expr.Bin(expr.FloorMod, t.c.y, my), expr.Bin(expr.FloorMod, t.c.x, mx), t.c.oc)

@@ -151,7 +151,7 @@ func TestWinogradRefusesOtherReductions(t *testing.T) {
 		"after a split":      {"", "", "split 0 0 2 0\nwinograd 0 2", "stage 0 was already scheduled"},
 		"attached":           {"", "", "compute-at 0 1 0\nwinograd 0 2", "stage 0 was already scheduled"},
 		"packed weights":     {"", "", "pack 0 0 0 0 1 0 0 2 0 0 3 0 0\nwinograd 0 2", "constant 0, which is already packed"},
-		"too many numbers":   {"", "", "winograd 0 2 2 4 0 0", "winograd does not take 6 numbers"},
+		"too many numbers":   {"", "", "winograd 0 2 2 4 0", "winograd does not take 5 numbers"},
 		"another type":       {"", "", "winograd 0 2 2 3", "factors of stage 0 cannot be rounded to f16"},
 		"no type":            {"", "", "winograd 0 2 2 99", "99 is not a type"},
 		"too few numbers":    {"", "", "winograd 0", "winograd does not take 1 numbers"},

@@ -22,8 +22,7 @@ func drawWinogradOf(t *rapid.T, d *target.Target, w *expr.Workload) kerneltest.C
 		s := schedule.New(w)
 		outputs := rapid.Int64Range(2, 4)
 		conv := slices.IndexFunc(s.Stages, func(g *schedule.Stage) bool { return len(g.Reduce) > 0 })
-		o := schedule.WinogradOptions{Dense: rapid.Bool().Draw(t, "dense")}
-		if _, err := s.WinogradWith(conv, outputs.Draw(t, "my"), outputs.Draw(t, "mx"), o); err == nil {
+		if _, err := s.Winograd(conv, outputs.Draw(t, "my"), outputs.Draw(t, "mx")); err == nil {
 			c.Schedule = s
 			return c
 		}

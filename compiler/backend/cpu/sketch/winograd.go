@@ -22,8 +22,7 @@ type winograd struct {
 	y, x, c int
 	// images is the product of the batch axes; height, width, ic and oc are extents.
 	images, height, width, ic, oc int64
-	// openWidth is set if an execution chooses the width. Blocks of whole rows then have unused tiles; without blocks,
-	// tiles are dense.
+	// openWidth is set if an execution chooses the width. Blocks of several rows then have unused tiles.
 	openWidth bool
 }
 

@@ -22,11 +22,11 @@ type winogradNests struct {
 func (x *tile) Apply(s *schedule.Schedule, p winogradParameters) (err error) {
 	defer sketch.Catch(&err)
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
-	o := schedule.WinogradOptions{Dense: x.dense(z)}
+	as := array.Invalid
 	if x.pairs {
-		o.Factors = array.BFloat16
+		as = array.BFloat16
 	}
-	ids := sketch.Get(s.WinogradWith(u.Acc, x.my, x.mx, o))
+	ids := sketch.Get(s.WinogradAs(u.Acc, x.my, x.mx, as))
 	for _, f := range u.Feeds {
 		b.Do(s.Inline(f))
 	}

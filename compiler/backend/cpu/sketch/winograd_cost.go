@@ -87,8 +87,6 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	in, out := float64(sketch.CeilDiv(x.ic, x.lanes)), float64(sketch.CeilDiv(x.oc, x.lanes))
 	transforms := covered * (in*dataCycles(f) + out*resultCycles(f))
 	switch {
-	case p.image == sketch.Inline && x.dense(z): // tiles at borders are known at run time only
-		transforms += covered * in * 6 * float64(f.Products)
 	case p.image == sketch.Inline:
 		transforms += covered * in * 1.2 * float64(f.Products)
 	default:
@@ -110,19 +108,20 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	return cycles + regions*microarch.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
 }
 
-// dense reports whether tiles are numbered consecutively in each execution.
-func (x *winograd) dense(z winogradSizes) bool { return x.openWidth && !z.blocked() }
-
 // meanWidth is the mean of open widths, relative to the largest.
 const meanWidth = 0.75
 
-// unused returns the ratio of computed tiles to those of an execution: of an open width, rows end with a block.
+// unused returns the ratio of computed tiles to those of an execution. Blocks within
+// rows of an open width end with a register tile; others compute all tiles of each row.
 func (x *winograd) unused(z winogradSizes) float64 {
-	if !x.openWidth || x.dense(z) {
+	switch mean := meanWidth * float64(z.tx); {
+	case !x.openWidth:
 		return 1
+	case z.rows != 1:
+		return 1 / meanWidth
+	default:
+		return min(mean+float64(z.tiles-1)/2, float64(z.tx)) / mean
 	}
-	mean := meanWidth * float64(z.tx)
-	return min(mean+float64(z.columns-1)/2, float64(z.tx)) / mean
 }
 
 // dataCycles returns the approximate cycles of transforming a tile of data per vector of channels, with spills.
