@@ -8,9 +8,11 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // spot is a place in memory: in the arena, or in the weights.
@@ -227,6 +229,31 @@ func (l *layout) endLoop(loop int) string {
 		fmt.Fprintf(&b, "  move_bytes(%s, %s, %d);\n", l.value(s.Value), l.value(s.Next), valueBytes(l.program, s.Value))
 	}
 	return b.String() + "  }\n"
+}
+
+// ofZeros prints the beginning of a call that adds the product of a loop's state and weights to other data: that of a
+// state of zeros, with which recurrent layers begin, need not be computed.
+func (l *layout) ofZeros(call int) string {
+	p, c := l.program, l.program.Calls[call]
+	w := p.Tasks[c.Task].Workload
+	if len(w.Stages) != 2 || len(w.Inputs) != 2 || len(w.Constants) != 1 {
+		return ""
+	}
+	sum, out, state, other := w.Stages[0], w.Stages[1], w.Inputs[0], w.Inputs[1]
+	a, b, ok := schedule.Factors(sum.Body)
+	ok = ok && sum.Combiner == expr.Sum && (a.Tensor == state || b.Tensor == state) && out.Strides == nil && other.Strides == nil
+	if at := expr.Exprs(out.Axes); !ok || !slices.Equal(sum.Shape, out.Shape) || !slices.Equal(other.Shape, out.Shape) || !expr.Same(out.Body, expr.AddE(sum.At(at...), other.At(at...))) {
+		return ""
+	}
+	for k, loop := range p.Loops {
+		for _, s := range loop.States {
+			begin := p.Values[p.Root(s.Init)].Data
+			if loop.First <= call && call < loop.End && p.Root(c.Args[0]) == p.Root(s.Value) && begin != nil && strings.Trim(string(begin.Data), "\x00") == "" {
+				return fmt.Sprintf("if (!i%d) move_bytes(%s, %s, %d); else ", k, l.value(c.Args[3]), l.value(c.Args[1]), array.Elements(out.Shape)*out.DType.Bytes())
+			}
+		}
+	}
+	return ""
 }
 
 func (l *layout) constant(root int, pack *ir.Pack) spot {

@@ -1,9 +1,11 @@
 package aot
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
@@ -46,6 +48,28 @@ func TestOperationsOfLoopsAreThoseOfAllSteps(t *testing.T) {
 	for k, want := range []float64{10, 40, 150, 0} {
 		if task := m.Executed(map[string]int64{"steps": 5})[k]; task.Flop != want || task.Bytes != int64(10*want) {
 			t.Errorf("call %d: %g operations on %d bytes, want %g on %g", k, task.Flop, task.Bytes, want, 10*want)
+		}
+	}
+}
+
+// TestStatesOfZerosAreNotMultiplied: the first step of a recurrent layer begins with zeros, unless a state is given.
+// A product of open rows, whose second input is their number, is no such sum.
+func TestStatesOfZerosAreNotMultiplied(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		m := modeltest.New().Input("x", 20, 1, 3).Open("x", 0, "steps").Constant("w", 1, 16, 3).Constant("r", 1, 16, 4)
+		if m.Input("h", 1, 1, 4); given {
+			m.Node("y = LSTM x w r _ _ h")
+		} else {
+			m.Node("y = LSTM x w r")
+		}
+		m.Input("rows", 8, 3).Open("rows", 0, "batch").Constant("v", 3, 4).Node("product = MatMul rows v").Node("z = Relu product")
+		p, err := frontend.Import(m.Output("y", "z"), frontend.Options{Open: map[string]frontend.Bounds{"steps": {Min: 1, Max: 20}, "batch": {Min: 1, Max: 8}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := newLayout(p, make([]backend.Info, len(p.Tasks)), 1, onProcessors).runFunction()
+		if begins := strings.Contains(plan, "if (!i0) move_bytes("); begins == given {
+			t.Errorf("given a state %v, the first step multiplies it %v:\n%s", given, !begins, plan)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (l *layout) runFunction() string {
 			}
 			fmt.Fprintf(&b, "  if (%s) {\n", l.holds(c.If))
 		}
-		b.WriteString("  ")
+		b.WriteString("  " + l.ofZeros(k))
 		for _, v := range c.Variants {
 			fmt.Fprintf(&b, "if (%s) {\n", l.within(v))
 			l.run(&b, k, v.Task)
