@@ -108,11 +108,11 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	return cycles + regions*microarch.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
 }
 
-// meanWidth is the mean of open widths, relative to the largest.
-const meanWidth = 0.75
+// meanWidth is the mean of open widths, relative to the largest: other kernels serve those below an eighth.
+const meanWidth = 0.5
 
-// unused returns the ratio of computed tiles to those of an execution. Blocks within
-// rows of an open width end with a register tile; others compute all tiles of each row.
+// unused returns the ratio of computed tiles to those of an execution. Blocks within rows of an open width end with a
+// register tile; others compute all tiles of each row.
 func (x *winograd) unused(z winogradSizes) float64 {
 	switch mean := meanWidth * float64(z.tx); {
 	case !x.openWidth:
