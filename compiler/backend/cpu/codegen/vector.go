@@ -145,8 +145,12 @@ func (p *printer) repeated(n *ir.Picked) string {
 func (p *printer) sources(s *ir.Sources) (vectors []string) {
 	lane, lanes := p.lane, p.lanes
 	p.lane, p.lanes = &expr.Var{Name: "k", Extent: s.Width}, s.Width
-	for k := range s.From {
-		vectors = append(vectors, p.vectorLoad(s.Source(k, p.lane)))
+	for k, from := range s.From {
+		code := p.vectorLoad(s.Source(k, p.lane))
+		if p.registers[from.Tensor] == nil { // shuffles take no operands of types with an alignment
+			code = fmt.Sprintf("(%s)%s", p.unit.vector(from.Tensor.DType, p.lanes), code)
+		}
+		vectors = append(vectors, code)
 	}
 	p.lane, p.lanes = lane, lanes
 	return vectors
