@@ -135,17 +135,13 @@ func truncate(d array.DType, v float64) int64 {
 	return int64(v)
 }
 
-func f32At(data []byte, i int64) float32 {
-	return math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-}
-
 func (c *compiler) loadFloat(n *Load) floatFn {
 	a, offset := c.values[n.Tensor], c.offset(n)
 	if a.DType == array.Float32 {
 		data := a.Data
 		return func(f *frame) float64 {
 			if i := offset(f); i >= 0 {
-				return float64(f32At(data, i))
+				return float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
 			}
 			return 0
 		}

@@ -65,7 +65,7 @@ func NewPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 		}
 		value := source.At(at...)
 		for d, extent := range t.Shape {
-			if paddedDim(dims, d, extent) {
+			if slices.ContainsFunc(dims, func(x schedule.PackDim) bool { return x.Dim == d && x.Factor > 0 && extent%x.Factor != 0 }) {
 				value = expr.Sel(expr.Bin(expr.Lt, at[d], expr.I(extent)), value, expr.Zero(t.DType))
 			}
 		}
@@ -127,8 +127,4 @@ func vectorizeTransform(s *schedule.Schedule, last int, row *schedule.Iter) erro
 		return err
 	}
 	return s.Vectorize(last, inner)
-}
-
-func paddedDim(dims []schedule.PackDim, d int, extent int64) bool {
-	return slices.ContainsFunc(dims, func(x schedule.PackDim) bool { return x.Dim == d && x.Factor > 0 && extent%x.Factor != 0 })
 }

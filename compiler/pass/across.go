@@ -14,13 +14,18 @@ var operators = []expr.BinaryOp{expr.Add, expr.Mul, expr.Min, expr.Max}
 // Across reduces each vectorized step of a reduction, x = x op term with one x for all lanes, outside of the vector
 // loop: it combines the lanes of the term before it updates x. The type of x must satisfy computes.
 func Across(f *ir.Func, computes func(array.DType) bool) *ir.Func {
-	return ir.MapBlocks(f, func(b ir.Block, _ ir.Allocated) (out ir.Block) {
+	return mapKind(f, ir.Vector, func(n *ir.For, _ ir.Allocated) ir.Block { return lanes(n, computes) })
+}
+
+// mapKind replaces each loop of a kind by the statements that by returns.
+func mapKind(f *ir.Func, kind ir.Kind, by func(n *ir.For, in ir.Allocated) ir.Block) *ir.Func {
+	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) (out ir.Block) {
 		for _, st := range b {
-			if n, ok := st.(*ir.For); ok && n.Kind == ir.Vector {
-				out = append(out, lanes(n, computes)...)
-				continue
+			if n, ok := st.(*ir.For); ok && n.Kind == kind {
+				out = append(out, by(n, in)...)
+			} else {
+				out = append(out, st)
 			}
-			out = append(out, st)
 		}
 		return out
 	})

@@ -1,6 +1,8 @@
 package pass
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -11,7 +13,7 @@ import (
 // threads write and warpgroup products read is fenced before the barrier.
 func Barrier(f *ir.Func) *ir.Func {
 	return ir.MapLaunches(f, func(b ir.Block) ir.Block {
-		p := barrierPlacer{own: barrierAllocated(b, ir.Private), shared: barrierAllocated(b, ir.Shared)}
+		p := barrierPlacer{own: allocated(b, ir.Private), shared: allocated(b, ir.Shared)}
 		launch, _ := p.block(b, pending{})
 		return fences(launch)
 	})
@@ -191,7 +193,13 @@ func (p *barrierPlacer) uses(st ir.Stmt) pending {
 			p.operands(used, c, alone, thread)
 			return
 		}
-		direct(st, func(e expr.Expr) { p.read(used, e, alone, thread) })
+		switch read := func(e expr.Expr) { p.read(used, e, alone, thread) }; n := st.(type) {
+		case *ir.For: // nested statements are visited
+		case *ir.If:
+			read(n.Cond)
+		default:
+			ir.VisitExprs(ir.Block{st}, read)
+		}
 		w := ir.Written(st)
 		if w == nil || p.own[w.Tensor] {
 			return
@@ -234,17 +242,6 @@ func (p *barrierPlacer) operands(used pending, c *ir.Call, alone bool, thread *e
 	}
 }
 
-// direct calls f for the expressions of a statement, but not for those of nested statements.
-func direct(st ir.Stmt, f func(expr.Expr)) {
-	switch n := st.(type) {
-	case *ir.For:
-	case *ir.If:
-		f(n.Cond)
-	default:
-		ir.VisitExprs(ir.Block{st}, f)
-	}
-}
-
 // read records the loads of an expression inside a loop over thread; thread is nil where all threads execute it.
 func (p *barrierPlacer) read(used pending, e expr.Expr, alone bool, thread *expr.Var) {
 	for _, l := range expr.Loads(e) {
@@ -254,11 +251,11 @@ func (p *barrierPlacer) read(used pending, e expr.Expr, alone bool, thread *expr
 	}
 }
 
-// barrierAllocated returns the tensors that a block allocates in the given memory space.
-func barrierAllocated(b ir.Block, in ir.Space) map[*expr.Tensor]bool {
+// allocated returns the tensors that a block allocates in one of the given memory spaces; without any, in all.
+func allocated(b ir.Block, in ...ir.Space) map[*expr.Tensor]bool {
 	all := map[*expr.Tensor]bool{}
 	ir.Visit(b, func(st ir.Stmt) {
-		if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == in {
+		if a, ok := st.(*ir.Alloc); ok && (len(in) == 0 || slices.Contains(in, a.Buffer.Space)) {
 			all[a.Buffer.Tensor] = true
 		}
 	})

@@ -2,7 +2,6 @@ package pass
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -83,16 +82,11 @@ func within(index expr.Expr, elements int64, thread *expr.Var) barrierPart {
 			continue
 		}
 		rest := at.Plus(expr.Linearize(thread), -t.Coef)
-		if lo, hi, ok := rest.Bounds(); ok && hi-lo+elements <= t.Coef && !barrierUses(rest, thread) {
+		if lo, hi, ok := rest.Bounds(); ok && hi-lo+elements <= t.Coef && !expr.Uses(rest.Expr(), thread) {
 			p.each, p.own = t.Coef, span{lo, hi + elements}
 		}
 	}
 	return p
-}
-
-// barrierUses reports whether l depends on v.
-func barrierUses(l expr.Linear, v *expr.Var) bool {
-	return slices.ContainsFunc(l.Terms, func(t expr.Term) bool { return expr.Uses(t.Atom, v) })
 }
 
 // columns returns the range of columns that an index covers in rows of the given length; ok is false if an access

@@ -24,17 +24,7 @@ func sum(d array.DType) array.DType {
 // instruction where has reports support for the types and number of terms. Other dotted loops become serial.
 // Reduction steps may be separated, since each has accumulators of its own; other statements stay together.
 func Dot(f *ir.Func, has func(t machine.DotTypes, terms int64) bool) *ir.Func {
-	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
-		var out ir.Block
-		for _, st := range b {
-			if n, ok := st.(*ir.For); ok && n.Kind == ir.Dot {
-				out = append(out, products(n, in, has)...)
-				continue
-			}
-			out = append(out, st)
-		}
-		return out
-	})
+	return mapKind(f, ir.Dot, func(n *ir.For, in ir.Allocated) ir.Block { return products(n, in, has) })
 }
 
 func products(n *ir.For, in ir.Allocated, has func(machine.DotTypes, int64) bool) ir.Block {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
@@ -17,7 +16,7 @@ func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
 	}
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		let, isLet := st.(*ir.Let)
-		if !isLet || ok || !usedIn(conditions, let.Var) {
+		if !isLet || ok || !slices.ContainsFunc(conditions, func(c *expr.Binary) bool { return expr.Uses(c, let.Var) }) {
 			return
 		}
 		smallest, isMin := let.Value.(*expr.Binary)
@@ -32,10 +31,6 @@ func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
 		ok = at > 0 && at < n.Extent
 	})
 	return at, ok
-}
-
-func usedIn(conditions []*expr.Binary, v *expr.Var) bool {
-	return slices.ContainsFunc(conditions, func(c *expr.Binary) bool { return expr.Uses(c, v) })
 }
 
 // settle substitutes names for linear values, such as the starts of unmoved tiles.

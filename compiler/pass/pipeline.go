@@ -1,6 +1,8 @@
 package pass
 
 import (
+	"maps"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -14,11 +16,7 @@ func Pipeline(f *ir.Func) *ir.Func {
 	inside := near{tensors: map[*expr.Tensor]bool{}}
 	for _, st := range f.Body {
 		if n, ok := st.(*ir.For); ok {
-			ir.Visit(n.Body, func(st ir.Stmt) {
-				if a, ok := st.(*ir.Alloc); ok {
-					inside.tensors[a.Buffer.Tensor] = true
-				}
-			})
+			maps.Copy(inside.tensors, allocated(n.Body))
 		}
 	}
 	return f.With(inside.block(f.Body))

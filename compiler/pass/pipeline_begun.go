@@ -19,8 +19,8 @@ const minAsync = 4
 func PipelineBegin(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks && !pipelineAhead(n.Body) {
-			st = n.With(pipelineAllocated(n.Body).settled(n.Body))
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks && !hasBoxes(n.Body) && !ir.Any(n.Body, func(c *ir.Copy) bool { return c.Starts != nil }) {
+			st = n.With(pipelineTensors(allocated(n.Body)).settled(n.Body))
 		}
 		body[k] = st
 	}
@@ -33,21 +33,6 @@ var settling = ir.Block{ir.Exec(nvidia.Copies.Commit), ir.Exec(nvidia.Copies.Wai
 // pipelineTensors is a set of tensors: those a launch allocates in shared memory or registers, or those with copies
 // in flight.
 type pipelineTensors map[*expr.Tensor]bool
-
-func pipelineAllocated(b ir.Block) pipelineTensors {
-	o := pipelineTensors{}
-	ir.Visit(b, func(st ir.Stmt) {
-		if a, ok := st.(*ir.Alloc); ok {
-			o[a.Buffer.Tensor] = true
-		}
-	})
-	return o
-}
-
-// pipelineAhead reports whether a block contains asynchronous copies.
-func pipelineAhead(b ir.Block) bool {
-	return ir.Any(b, func(c *ir.Copy) bool { return c.Starts != nil }) || hasBoxes(b)
-}
 
 // begun rewrites a block so that its copies start early and are waited for before the first statement that uses
 // them. around holds the tensors with copies in flight at the start of the block, left those at its end.

@@ -10,8 +10,7 @@ import (
 
 // Prefetch prefetches beyond the vectors read from buffers that are marked for it. It fetches each line once in a
 // loop body, or twice if the line holds two vectors; fetching once made the best Winograd convolutions 2 % slower.
-// It also fetches the part of a constant that follows the one being read repeatedly; see next. CSE must have put
-// the values into registers.
+// It also fetches the part of a constant that follows the one being read repeatedly; see next.
 func Prefetch(f *ir.Func, lineBytes int64) *ir.Func {
 	a := &prefetchAhead{lineBytes: lineBytes, bytes: map[*expr.Tensor]int64{}, defined: map[*expr.Tensor]*ir.Define{}, factors: map[*expr.Tensor]bool{}}
 	for _, p := range f.Prepared {
@@ -64,7 +63,10 @@ func (a *prefetchAhead) block(b ir.Block) ir.Block {
 	for _, st := range b {
 		switch n := st.(type) {
 		case *ir.Alloc:
-			a.allocated(n.Buffer)
+			if b := n.Buffer; b.Space != ir.Register && b.AheadBytes > 0 {
+				a.bytes[b.Tensor] = b.AheadBytes
+				a.filled[b.Tensor] = &filled{depth: len(a.loops), bound: maps.Clone(a.bound)}
+			}
 		case *ir.Let:
 			a.bound[n.Var] = true
 		case *ir.If:

@@ -138,7 +138,7 @@ func (c *collector) add(t *expr.Tensor, index expr.Expr, lane *expr.Var, write b
 		return
 	}
 	at = at.Plus(expr.Linearize(lane), -1)
-	if !c.known(at) {
+	if !allBound(at, c.bound) { // bound after the tile
 		return
 	}
 	if last, seen := c.last[t]; seen {
@@ -151,15 +151,15 @@ func (c *collector) add(t *expr.Tensor, index expr.Expr, lane *expr.Var, write b
 	c.lines = append(c.lines, line{t, at, write})
 }
 
-// known reports whether all variables of an index are bound. Variables bound after the tile are not.
-func (c *collector) known(index expr.Linear) bool {
-	known := true
+// allBound reports whether all variables of an index are bound.
+func allBound(index expr.Linear, bound map[*expr.Var]bool) bool {
+	all := true
 	for _, term := range index.Terms {
 		expr.Walk(term.Atom, func(e expr.Expr) {
 			if v, ok := e.(*expr.Var); ok {
-				known = known && c.bound[v]
+				all = all && bound[v]
 			}
 		})
 	}
-	return known
+	return all
 }

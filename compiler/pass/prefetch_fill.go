@@ -1,8 +1,6 @@
 package pass
 
 import (
-	"maps"
-
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -22,14 +20,6 @@ type source struct {
 	// base is the index of its first element, bytes its size.
 	base  expr.Linear
 	bytes int64
-}
-
-// allocated records a scratch buffer in memory.
-func (a *prefetchAhead) allocated(b *ir.Buffer) {
-	if b.Space != ir.Register && b.AheadBytes > 0 {
-		a.bytes[b.Tensor] = b.AheadBytes
-		a.filled[b.Tensor] = &filled{depth: len(a.loops), bound: maps.Clone(a.bound)}
-	}
 }
 
 // filling records the part of a prefetched constant that fills a buffer. When the buffer is refilled, the next part
@@ -84,13 +74,5 @@ func (a *prefetchAhead) sourceOf(l *expr.Load, lane *expr.Var, f *filled) (from 
 		from.base = from.base.Plus(expr.Linearize(v), -c)
 		from.bytes = max(from.bytes, c*extent*l.Tensor.DType.Bytes())
 	}
-	ok = true
-	for _, term := range from.base.Terms {
-		expr.Walk(term.Atom, func(e expr.Expr) {
-			if v, isVar := e.(*expr.Var); isVar {
-				ok = ok && f.bound[v]
-			}
-		})
-	}
-	return from, ok
+	return from, allBound(from.base, f.bound)
 }

@@ -11,8 +11,7 @@ import (
 )
 
 // Products inserts waits for asynchronous warpgroup products before threads use their sums or overwrite their
-// operands. A later pass inserts the barriers between threads that this also takes. An existing wait for all but
-// some products covers the operands. Launches without products get no waits.
+// operands. An existing wait for all but some products covers the operands. Launches without products get no waits.
 func Products(f *ir.Func) *ir.Func {
 	return ir.MapLaunches(f, productsLaunch)
 }
@@ -118,7 +117,7 @@ func productsBlock(b ir.Block, now underway) (ir.Block, underway) {
 				out, now = settled(out, st, now)
 			}
 		case *ir.For:
-			if productsMultiplies(n) {
+			if ir.Any(n.Body, func(c *ir.Call) bool { return c.Starts == nvidia.Products || c.Waits == nvidia.Products }) {
 				st, now = productsLoop(n, now)
 				break
 			}
@@ -141,11 +140,6 @@ func settled(b ir.Block, next ir.Stmt, now underway) (ir.Block, underway) {
 		return b, now
 	}
 	return append(b, now.wait()...), underway{}
-}
-
-// productsMultiplies reports whether a loop contains products or waits for them.
-func productsMultiplies(n *ir.For) bool {
-	return ir.Any(n.Body, func(c *ir.Call) bool { return c.Starts == nvidia.Products || c.Waits == nvidia.Products })
 }
 
 // productsLoop rewrites a loop. Products in flight at its end are in flight at the start of the next iteration.

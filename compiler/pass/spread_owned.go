@@ -135,7 +135,7 @@ func (d digits) elements() int64 {
 func digitsOf(b *ir.Buffer, uses []spreadUse) (digits, error) {
 	var d digits
 	for _, u := range uses {
-		if !sameTerms(u.mine, uses[0].mine) {
+		if len(u.mine.Plus(uses[0].mine, -1).Terms) > 0 {
 			return nil, fmt.Errorf("spread: buffer %s in registers is read by another thread than the one that wrote it; keep its stage in shared memory", b.Tensor.Name)
 		}
 		for _, t := range u.rest.Terms {
@@ -266,13 +266,6 @@ func atThread(e expr.Expr, t int64) expr.Expr {
 	return expr.Substitute(e, map[*expr.Var]expr.Expr{thread: expr.I(t)})
 }
 
-// sameTerms reports whether two sums have the same terms in any order.
-func sameTerms(a, b expr.Linear) bool {
-	return len(a.Terms) == len(b.Terms) && !slices.ContainsFunc(a.Terms, func(x expr.Term) bool {
-		return !slices.ContainsFunc(b.Terms, func(y expr.Term) bool { return x.Coef == y.Coef && expr.Same(x.Atom, y.Atom) })
-	})
-}
-
 // rewrite replaces the accesses to a buffer by accesses to each thread's part.
 func rewrite(b ir.Block, from, to *ir.Buffer, d digits) ir.Block {
 	out := make(ir.Block, len(b))
@@ -295,8 +288,6 @@ func inThreads(b ir.Block, loop *ir.For, from, to *ir.Buffer, d digits) ir.Block
 	read := func(e expr.Expr) expr.Expr {
 		return expr.RewriteLoads(e, from.Tensor, func(l *expr.Load) expr.Expr { return to.Tensor.At(local(l.Index[0])) })
 	}
-	b = ir.Rewrite(b, read)
-	out := make(ir.Block, len(b))
 	var stores func(b ir.Block) ir.Block
 	stores = func(b ir.Block) ir.Block {
 		out := make(ir.Block, len(b))
@@ -309,6 +300,5 @@ func inThreads(b ir.Block, loop *ir.For, from, to *ir.Buffer, d digits) ir.Block
 		}
 		return out
 	}
-	copy(out, stores(b))
-	return out
+	return stores(ir.Rewrite(b, read))
 }

@@ -29,7 +29,7 @@ func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, regis
 	switch {
 	case registers == registersA:
 		at[p.half], half = half, quotient(p.octet, 2)
-	case o.even():
+	case len(o.loops) > 0 && o.loops[len(o.loops)-1].Extent%2 == 0: // an even number of matrices
 		count *= 2
 		o, index, place = o.byTwo(quotient(p.octet, 2))
 	}
@@ -74,11 +74,6 @@ func (p *tensorizeProduct) line(registers int64, n expr.Expr) map[*expr.Var]expr
 		return map[*expr.Var]expr.Expr{p.loop.Var: expr.AddE(first, expr.MulE(n, expr.I(4)))}
 	}
 	return map[*expr.Var]expr.Expr{p.loop.Var: expr.AddE(first, quotient(n, 2)), p.pair: remainder(n, 2)}
-}
-
-// even reports whether the operand's innermost loop covers an even number of matrices.
-func (o tensorizeOperand) even() bool {
-	return len(o.loops) > 0 && o.loops[len(o.loops)-1].Extent%2 == 0
 }
 
 // byTwo returns the operand with an innermost loop over pairs of matrices, its index in one of the pair, and the

@@ -68,7 +68,8 @@ func together(b ir.Block) (ir.Block, error) {
 	for _, st := range b {
 		_, isAlloc := st.(*ir.Alloc)
 		_, isLet := st.(*ir.Let)
-		if !isAlloc && !isLet && !contains(ir.Block{st}, ir.Threads) && !threadsAllocates(ir.Block{st}) {
+		shares := ir.Any(ir.Block{st}, func(a *ir.Alloc) bool { return a.Buffer.Space == ir.Shared })
+		if !isAlloc && !isLet && !shares && !contains(ir.Block{st}, ir.Threads) {
 			run = append(run, st)
 			continue
 		}
@@ -108,11 +109,6 @@ func divided(st ir.Stmt) (ir.Stmt, error) {
 		return &ir.If{Cond: n.Cond, Then: then, Else: other}, err
 	}
 	return st, nil
-}
-
-// threadsAllocates reports whether a block allocates memory shared by the threads of a block.
-func threadsAllocates(b ir.Block) bool {
-	return ir.Any(b, func(a *ir.Alloc) bool { return a.Buffer.Space == ir.Shared })
 }
 
 // contains reports whether a block has a loop of the given kind.

@@ -37,7 +37,7 @@ func (s *Schedule) Bind(stageID, iterID int, level Level) error {
 		return fmt.Errorf("bind: stage %d is computed inside another, whose blocks it shares", stageID)
 	case g.has(kind):
 		return fmt.Errorf("bind: stage %d already has an iterator of that level", stageID)
-	case g.overlaps():
+	case slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Split != nil && it.Split.Tail == Shift }):
 		return fmt.Errorf("bind: stage %d has a shifted tile, which another one overlaps", stageID)
 	}
 	it.Kind = kind
@@ -48,11 +48,6 @@ func (s *Schedule) Bind(stageID, iterID int, level Level) error {
 // has reports whether the stage has a leaf of the given kind.
 func (g *Stage) has(kind Kind) bool {
 	return slices.ContainsFunc(g.Leaves, func(it *Iter) bool { return it.Kind == kind })
-}
-
-// overlaps reports whether a split of the stage shifts its last tile back over the one before.
-func (g *Stage) overlaps() bool {
-	return slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Split != nil && it.Split.Tail == Shift })
 }
 
 // Bound reports whether a stage has a leaf bound to blocks or threads.

@@ -124,7 +124,7 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 		return fmt.Errorf("compute-at: %w", err)
 	case g.IsOutput && g.Combiner != expr.None:
 		return fmt.Errorf("compute-at: stage %d is a reduction and an output; cache-write it first", stageID)
-	case g.IsOutput && !s.coveredByOutput(g):
+	case g.IsOutput && !slices.ContainsFunc(s.Consumers(g), func(c *Stage) bool { return c.IsOutput && c.ReadsPointwise(g.Tensor) }):
 		return fmt.Errorf("compute-at: stage %d is an output that no other output reads element by element", stageID)
 	case it.Kind == Vectorized:
 		return fmt.Errorf("compute-at: iterator %d of stage %d is vectorized", iterID, consumerID)
@@ -149,11 +149,6 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	g.Consumer, g.At = c, it
 	s.record("compute-at", stageID, consumerID, iterID)
 	return nil
-}
-
-// coveredByOutput reports whether computing some other output requires all of output g.
-func (s *Schedule) coveredByOutput(g *Stage) bool {
-	return slices.ContainsFunc(s.Consumers(g), func(c *Stage) bool { return c.IsOutput && c.ReadsPointwise(g.Tensor) })
 }
 
 // ReadsPointwise reports whether a stage reads a tensor of its own shape exactly at its own index.

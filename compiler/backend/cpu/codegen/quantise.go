@@ -29,11 +29,6 @@ func isClamped(e expr.Expr) bool {
 	return okHigh && okLow && low.Value >= math.MinInt32 && high.Value <= math.MaxInt32-1<<8 && low.Value <= high.Value
 }
 
-// castClamped casts a value for which isClamped holds. It only has to handle NaN.
-func (u *Unit) castClamped(code string, from, to array.DType, lanes int64) string {
-	return u.cast(fmt.Sprintf("%s(%s)", u.helper("within_"+from.String(), array.Int32, lanes), code), array.Int32, to, lanes)
-}
-
 // wholeOf returns the operand of the rounding in a float32 that is rounded and known to fit into 32 bits or to be
 // NaN. Integral bounds keep the same values before and after rounding.
 func wholeOf(e expr.Expr) (unrounded expr.Expr, ok bool) {

@@ -56,7 +56,9 @@ func (p *printer) vectorForm(e expr.Expr) string {
 			return code
 		}
 		if isClamped(n.A) && n.Type.IsInt() {
-			return p.unit.castClamped(p.vector(n.A), n.A.DType(), n.Type, p.lanes)
+			code := p.vector(n.A) // in bounds, or NaN
+			code = fmt.Sprintf("%s(%s)", p.unit.helper("within_"+n.A.DType().String(), array.Int32, p.lanes), code)
+			return p.unit.cast(code, array.Int32, n.Type, p.lanes)
 		}
 		if rounds(n) {
 			return p.unit.round(p.vector(n.A), p.lanes)

@@ -104,7 +104,7 @@ func (s *Sums) add(x *Statement) {
 	w, g := &x.Tile, x.Nest.Stage
 	s.Iterations += x.Iterations()
 	s.Useful += x.Useful()
-	s.Code += x.written()
+	s.Code += x.Tile.Operations*x.Operations.Slots() + x.Tile.Loads() + x.Tile.Stores
 	s.Operations.add(x.Operations, w.Operations*w.Steps)
 	if x.Operations.Slots() == 0 {
 		s.Moves += w.Operations * w.Steps
@@ -119,7 +119,7 @@ func (s *Sums) add(x *Statement) {
 	if x.Consumer >= 0 {
 		s.Inside += x.Cycles.Work()
 	}
-	if x.Consumer < 0 && hasParallel(g) {
+	if x.Consumer < 0 && slices.ContainsFunc(g.Leaves, func(it *schedule.Iter) bool { return it.Kind == schedule.Parallel }) {
 		s.Regions++
 	}
 	if bytes := product(x.Nest.Axes[:len(g.Axes)]) * float64(g.Tensor.DType.Bytes()); x.Consumer >= 0 {
@@ -139,8 +139,4 @@ func (s *Sums) addCycles(c *Cycles) {
 	for k, w := range c.Waits {
 		s.Cycles.Waits[k] += w
 	}
-}
-
-func hasParallel(g *schedule.Stage) bool {
-	return slices.ContainsFunc(g.Leaves, func(it *schedule.Iter) bool { return it.Kind == schedule.Parallel })
 }

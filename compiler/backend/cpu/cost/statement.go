@@ -65,8 +65,3 @@ func (c *Operations) add(o Operations, times float64) {
 func (c *Operations) Slots() float64 {
 	return c.MultiplyAdds + c.Adds + 8*c.Divides + 20*c.Transcendentals + c.Integers + c.Selects + c.Casts
 }
-
-// written returns the number of instructions of the innermost tile.
-func (x *Statement) written() float64 {
-	return x.Tile.Operations*x.Operations.Slots() + x.Tile.Loads() + x.Tile.Stores
-}

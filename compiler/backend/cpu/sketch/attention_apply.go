@@ -60,18 +60,13 @@ func (a *attention) places(id int) []int64 {
 	if a.Straight[id] {
 		places = []int64{layNowhere, layAlone}
 	}
-	if len(a.Batch) > 0 && !a.Single && !a.isShared(id) {
+	if len(a.Batch) > 0 && !a.Single && !slices.ContainsFunc(a.Batch, func(k int) bool { return a.Dims[id][k] < 0 }) {
 		places = append(places, layInBatch)
 	}
 	if id == a.Keys && a.along {
 		places = append(places, readAlong)
 	}
 	return places
-}
-
-// isShared reports whether several batches read the same elements of keys or values.
-func (a *attention) isShared(id int) bool {
-	return slices.ContainsFunc(a.Batch, func(k int) bool { return a.Dims[id][k] < 0 })
 }
 
 // onlyPlace returns where a stage without a choice is computed.

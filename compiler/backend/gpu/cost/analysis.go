@@ -143,16 +143,11 @@ func continued(n *ir.For) (found bool) {
 		}
 		for _, st := range walk.Body {
 			steps, ok := st.(*ir.For)
-			found = found || ok && steps.Range == nil && fetchesAhead(steps.Body)
+			found = found || ok && steps.Range == nil && slices.ContainsFunc(steps.Body, func(st ir.Stmt) bool {
+				a, ok := st.(*ir.Alloc)
+				return ok && a.Buffer.Steps > 1
+			})
 		}
 	})
 	return found
-}
-
-// fetchesAhead reports whether a step has prefetched buffers.
-func fetchesAhead(b ir.Block) bool {
-	return slices.ContainsFunc(b, func(st ir.Stmt) bool {
-		a, ok := st.(*ir.Alloc)
-		return ok && a.Buffer.Steps > 1
-	})
 }

@@ -20,14 +20,9 @@ func (o *Operations) Slots() float64 {
 // correction.
 const integerDivision = 4
 
-// unary counts one operation.
-func (o *Operations) unary(n *expr.Unary, times float64) {
-	o.kind(n.Op.Work(), n.A.DType().IsFloat(), times)
-}
-
 // binary counts one operation, except for the multiplication of a multiply-add.
 func (o *Operations) binary(n *expr.Binary, times float64) {
-	if isSum(n) && (isProduct(n.A) || isProduct(n.B)) {
+	if (n.Op == expr.Add || n.Op == expr.Sub) && n.DType().IsFloat() && (isProduct(n.A) || isProduct(n.B)) {
 		// The product is counted as an addition in its own turn, since one instruction computes both.
 		o.MultiplyAdds += times
 		o.Adds -= times
@@ -49,10 +44,6 @@ func (o *Operations) kind(w expr.Work, float bool, times float64) {
 	default:
 		o.Integers += times
 	}
-}
-
-func isSum(n *expr.Binary) bool {
-	return (n.Op == expr.Add || n.Op == expr.Sub) && n.DType().IsFloat()
 }
 
 func isProduct(e expr.Expr) bool {

@@ -248,7 +248,7 @@ func (w walker) value(e expr.Expr) {
 		w.value(n.A)
 		w.value(n.B)
 	case *expr.Unary:
-		w.to.Operations.unary(n, w.each(e))
+		w.to.Operations.kind(n.Op.Work(), n.A.DType().IsFloat(), w.each(e))
 		w.value(n.A)
 	case *expr.Cast:
 		if !w.holds(n.A.DType()) {
