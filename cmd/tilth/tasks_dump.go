@@ -15,12 +15,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 // dumpFlags requests the programs of tasks instead of a list.
 type dumpFlags struct {
 	what, task, schedule, target string
+	without                      []string
 	threads                      int
 	numerics                     numericsFlag
 	stored                       storageFlag
@@ -38,6 +40,7 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&d.what, "dump", "", "print a `stage` for debugging: graph (after each pass), ir (each task's program after each pass) or source")
 	c.Flags().StringVar(&d.task, "task", "", "only the task with this `number` or workload digest")
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
+	c.Flags().StringSliceVar(&d.without, "without", nil, "leave `passes` out, such as cse,prefetch, to find the one at fault")
 	targetFlag(c, &d.target, "what to list the tasks of, or dump, for")
 	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
 	atLeast(c, 0, "threads")
@@ -60,24 +63,17 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 	if err := d.stored.check(d.numerics.level); err != nil {
 		return err
 	}
-	ofPrograms := []string{"task", "schedule", "threads"}
-	if d.what == "" {
-		for _, name := range ofPrograms {
-			if c.Flags().Changed(name) {
-				return usagef("--%s needs --dump", name)
-			}
+	ofPrograms := []string{"task", "schedule", "threads", "without"}
+	for _, name := range ofPrograms {
+		switch changed := c.Flags().Changed(name); {
+		case changed && d.what == "":
+			return usagef("--%s needs --dump", name)
+		case changed && d.what == dumpGraph:
+			return usagef("--%s needs --dump %s or %s: a graph has no tasks yet", name, dumpIR, dumpSource)
 		}
-		return nil
 	}
-	if c.Flags().Changed("json") {
+	if d.what != "" && c.Flags().Changed("json") {
 		return usagef("--dump prints programs, --json a list of tasks: leave out one of them")
-	}
-	if d.what == dumpGraph {
-		for _, name := range ofPrograms {
-			if c.Flags().Changed(name) {
-				return usagef("--%s needs --dump %s or %s: a graph has no tasks yet", name, dumpIR, dumpSource)
-			}
-		}
 	}
 	return nil
 }
@@ -118,11 +114,11 @@ func (d *dumpFlags) write(a *app, tasks []jobclient.Task) error {
 		if err != nil {
 			return fmt.Errorf("task %d (%s): %w", task.Index, task.Name, err)
 		}
-		steps, err := by.Dump(s, on)
-		if err != nil {
-			return fmt.Errorf("task %d (%s): %w", task.Index, task.Name, err)
+		steps, fault := by.Dump(s, on, d.without)
+		if fault != nil {
+			fault = fmt.Errorf("task %d (%s): %w", task.Index, task.Name, fault)
 		}
-		if err := d.print(a.stdout, task, steps); err != nil {
+		if err := errors.Join(d.print(a.stdout, task, steps), fault); err != nil {
 			return err
 		}
 	}
@@ -179,22 +175,18 @@ func (d *dumpFlags) trace(a *app) ([]byte, error) {
 
 // print writes the steps before the source, or only the source.
 func (d *dumpFlags) print(w io.Writer, task jobclient.Task, steps []backend.Step) error {
-	var errs []error
-	put := func(format string, args ...any) {
-		_, err := fmt.Fprintf(w, format, args...)
-		errs = append(errs, err)
-	}
-	put("// task %d: %s, workload %s\n", task.Index, task.Name, task.Workload.Digest())
+	text := fmt.Sprintf("// task %d: %s, workload %s\n", task.Index, task.Name, task.Workload.Digest())
 	for _, step := range steps {
 		switch {
 		case step.Name == backend.Source && d.what == dumpSource:
-			put("%s\n", step.Text)
+			text += step.Text + "\n"
 		case step.Name != backend.Source && d.what == dumpIR:
-			put("\n// after %s\n%s", step.Name, step.Text)
+			text += fmt.Sprintf("\n// after %s, %s\n%s", step.Name, humanize.Seconds(step.Took.Seconds()), step.Text)
 		}
 	}
 	if d.what == dumpIR {
-		put("\n")
+		text += "\n"
 	}
-	return errors.Join(errs...)
+	_, err := io.WriteString(w, text)
+	return err
 }

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
@@ -68,12 +69,16 @@ type Code interface {
 	Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error)
 	// NewUnit returns an empty translation unit of a package.
 	NewUnit(t *target.Target) Unit
-	// Dump returns a kernel as text after each step of its compilation, for debugging. The last step is the source.
-	Dump(s *schedule.Schedule, t *target.Target) ([]Step, error)
+	// Dump returns a kernel as text after each step of its compilation, for debugging; the last one is the source. It
+	// leaves out the passes named in without. An error comes with the steps before it.
+	Dump(s *schedule.Schedule, t *target.Target, without []string) ([]Step, error)
 }
 
-// Step is the text of a kernel after a step of its compilation.
-type Step struct{ Name, Text string }
+// Step is the text of a kernel after a step of its compilation, and the time that the step took.
+type Step struct {
+	Name, Text string
+	Took       time.Duration
+}
 
 // Source is the name of the last step.
 const Source = "source"

@@ -13,7 +13,7 @@ import (
 // a block loads from memory, and for each value loaded under a condition, which an unrolled tile uses many times and
 // would branch on each time. Values only needed under a condition are loaded there. A store invalidates the values
 // loaded from its buffer; distinct buffers do not alias. C compilers cannot infer that: they ignore restrict on
-// pointers that are not parameters, and reload after each store. Vector loops must hold one statement each.
+// pointers that are not parameters, and reload after each store.
 func CSE(f *ir.Func) *ir.Func {
 	c := &eliminator{keys: keys{vars: map[*expr.Var]int{}, tensors: map[*expr.Tensor]int{}}}
 	return f.With(c.block(f.Body, ir.Allocated{}))

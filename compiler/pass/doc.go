@@ -1,3 +1,3 @@
 // Package pass transforms kernels between lowering and printing. A pass returns an equivalent program and modifies
-// nothing in place. Each backend lists its passes in order and runs them with Apply.
+// nothing in place. The table lists all passes, with the rules for their order. Each backend has an Order of its own.
 package pass

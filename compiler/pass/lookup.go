@@ -25,8 +25,11 @@ var simple = []expr.UnaryOp{expr.Neg, expr.Abs, expr.Not, expr.Sqrt, expr.Rsqrt,
 
 // Lookup replaces each 8-bit value that is a function of one 8-bit value by an ir.Lookup in a table of 256 entries,
 // if computing it takes at least the given number of operations. Examples are a sigmoid between two quantisations
-// and a product of a value with its sigmoid.
+// and a product of a value with its sigmoid. A floor of 0 disables lookups.
 func Lookup(f *ir.Func, floor int) *ir.Func {
+	if floor == 0 {
+		return f
+	}
 	return f.With(ir.Rewrite(f.Body, func(e expr.Expr) expr.Expr { return replaced(e, floor) }))
 }
 

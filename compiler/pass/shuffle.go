@@ -14,25 +14,16 @@ const warpThreads = 32
 // Shuffle combines the partial results of neighbouring threads in registers. It applies to a buffer in which thread
 // t computes element t and a marked loop combines those of neighbouring threads: a power of two, within one warp.
 // The threads exchange values until each has the result, and the first one stores it. For a single result, that
-// thread also executes the statements that follow. Other loops become plain and compute the same.
-func Shuffle(f *ir.Func) *ir.Func { return launches(f, shuffleMatch) }
-
-// ShufflePlain turns all marked loops into plain ones, for devices without register exchange.
-func ShufflePlain(f *ir.Func) *ir.Func {
-	return launches(f, func(ir.Block, int) (*partials, bool) { return nil, false })
+// thread also executes the statements that follow. Other loops become plain and compute the same, as do all without
+// exchange, for devices that have none.
+func Shuffle(f *ir.Func, exchange bool) *ir.Func {
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return shuffleBlock(b, exchange) })
 }
 
-// matcher finds the partial results that statement k of a block declares, and their uses.
-type matcher func(b ir.Block, k int) (*partials, bool)
-
-func launches(f *ir.Func, match matcher) *ir.Func {
-	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return shuffleBlock(b, match) })
-}
-
-func shuffleBlock(b ir.Block, match matcher) ir.Block {
+func shuffleBlock(b ir.Block, exchange bool) ir.Block {
 	b = slices.Clone(b)
 	for k := 0; k < len(b); k++ {
-		if p, ok := match(b, k); ok {
+		if p, ok := shuffleMatch(b, k); ok && exchange {
 			b[p.reader] = p.run()
 			b = slices.Delete(b, p.writer, p.writer+1)
 			b = slices.Delete(b, k, k+1)
@@ -46,9 +37,9 @@ func shuffleBlock(b ir.Block, match matcher) ir.Block {
 				plain.Kind = ir.Serial
 				n = plain
 			}
-			b[k] = n.With(shuffleBlock(n.Body, match))
+			b[k] = n.With(shuffleBlock(n.Body, exchange))
 		case *ir.If:
-			b[k] = &ir.If{Cond: n.Cond, Then: shuffleBlock(n.Then, match), Else: shuffleBlock(n.Else, match)}
+			b[k] = &ir.If{Cond: n.Cond, Then: shuffleBlock(n.Then, exchange), Else: shuffleBlock(n.Else, exchange)}
 		}
 	}
 	return b

@@ -24,7 +24,7 @@ const four = "rfactor 0 0 4 0\nreorder 2 0 1 2\nfuse 2 0 1\nbind 2 3 1\nbind 0 0
 func TestPartialResultsStayInRegisters(t *testing.T) {
 	f := kerneltest.Replayed(t, rows, onBlocks(four))
 	kerneltest.Golden(t, "shuffle/before", f)
-	kerneltest.Golden(t, "shuffle/after", pass.Shuffle(f))
+	kerneltest.Golden(t, "shuffle/after", pass.Shuffle(f, true))
 }
 
 // TestShuffledResultsContinueInOneThread: behind the exchange it computes what is made of the result.
@@ -35,7 +35,7 @@ func TestShuffledResultsContinueInOneThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kerneltest.Golden(t, "shuffle/single", pass.Shuffle(f))
+	kerneltest.Golden(t, "shuffle/single", pass.Shuffle(f, true))
 }
 
 // TestShuffleFallsBackToSharedMemory checks thread counts other than powers of two, and other orders.
@@ -45,7 +45,7 @@ func TestShuffleFallsBackToSharedMemory(t *testing.T) {
 		"neighbours belong to different rows": strings.Replace(four, "reorder 2 0 1 2\nfuse 2 0 1", "reorder 2 1 0 2\nfuse 2 1 0", 1),
 		"half a warp":                         strings.Replace(four, "rfactor 0 0 4", "rfactor 0 0 2", 1),
 	} {
-		got := pass.Shuffle(kerneltest.Replayed(t, rows, onBlocks(trace))).Text()
+		got := pass.Shuffle(kerneltest.Replayed(t, rows, onBlocks(trace)), true).Text()
 		if strings.Contains(got, "shuffle") || strings.Contains(got, "lanewise") || !strings.Contains(got, "shared s2") {
 			t.Errorf("%s:\n%s", name, got)
 		}
@@ -54,7 +54,7 @@ func TestShuffleFallsBackToSharedMemory(t *testing.T) {
 
 // TestWithoutWarpsAllGoesThroughSharedMemory, what would fit as well.
 func TestWithoutWarpsAllGoesThroughSharedMemory(t *testing.T) {
-	got := pass.ShufflePlain(kerneltest.Replayed(t, rows, onBlocks(four))).Text()
+	got := pass.Shuffle(kerneltest.Replayed(t, rows, onBlocks(four)), false).Text()
 	if strings.Contains(got, "shuffle") || strings.Contains(got, "lanewise") || !strings.Contains(got, "shared s2") {
 		t.Error(got)
 	}

@@ -29,6 +29,18 @@ func Storage(f *ir.Func, l StorageLimits) *ir.Func {
 	return out
 }
 
+// Scopes puts the buffers of a schedule for GPUs into scratch memory, for processors, which lack the memories of GPUs.
+func Scopes(f *ir.Func) *ir.Func {
+	if !ir.Any(f.Body, func(a *ir.Alloc) bool { return a.Buffer.Space != ir.Scratch }) {
+		return f
+	}
+	return f.With(ir.Rebind(f.Body, func(a *ir.Alloc, _ ir.Block) *ir.Buffer {
+		b := *a.Buffer
+		b.Space = ir.Scratch
+		return &b
+	}))
+}
+
 type storagePlace struct {
 	space  ir.Space
 	offset int64

@@ -114,8 +114,8 @@ func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, e
 func (Backend) NewUnit(t *target.Target) backend.Unit { return codegen.NewUnit(t) }
 
 // Dump implements backend.Code.
-func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
-	return codegen.Dump(s, t)
+func (Backend) Dump(s *schedule.Schedule, t *target.Target, without []string) ([]backend.Step, error) {
+	return codegen.Dump(s, t, without)
 }
 
 // Harness implements backend.Programs.

@@ -86,7 +86,7 @@ func newUnit(t *target.Target) *cpucode.Unit { return unitOf(t, nil) }
 // printed.
 func unitOf(t *target.Target, change func(*ir.Func) *ir.Func) *cpucode.Unit {
 	return cpucode.NewUnitOf(macros.Simulated(), func(u *cpucode.Unit, symbol string, s *schedule.Schedule) (backend.Info, error) {
-		f, err := codegen.Lower(s, t.GPU, nil)
+		f, err := codegen.Lower(s, t.GPU)
 		if err != nil {
 			return backend.Info{}, err
 		}
@@ -118,6 +118,6 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 func (Backend) NewUnit(t *target.Target) backend.Unit { return newUnit(t) }
 
 // Dump implements backend.Code. The source is the kernel alone, without its prelude.
-func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
-	return codegen.Dump(s, t.GPU)
+func (Backend) Dump(s *schedule.Schedule, t *target.Target, without []string) ([]backend.Step, error) {
+	return codegen.Dump(s, t.GPU, without)
 }

@@ -209,7 +209,7 @@ func withGuards(rt *rapid.T, on *target.Target) (c kerneltest.Case, f *ir.Func, 
 			rt.Fatalf("point %s does not apply: %v\n%s", s.Format(point), err, w.Text())
 		}
 		c = kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}
-		if f, err = gpucode.Lower(made, on.GPU, nil); err != nil {
+		if f, err = gpucode.Lower(made, on.GPU); err != nil {
 			rt.Fatalf("does not lower: %v\n%s", err, c.Text())
 		}
 		if sets = apart(f, by != searchspace.Direct || kind == "attention"); len(sets) > 0 {

@@ -52,7 +52,7 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %s: %v", name, s.Format(q), err)
 				}
-				if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+				if _, err := codegen.Lower(made, on.GPU); err != nil {
 					t.Errorf("%s: %s: %v\n%s", name, s.Format(q), err, task.Workload.Text())
 				}
 			}
@@ -70,7 +70,7 @@ func TestWindowsThatABlockHasNoRoomForHaveASchedule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+	if _, err := codegen.Lower(made, on.GPU); err != nil {
 		t.Error(err)
 	}
 }

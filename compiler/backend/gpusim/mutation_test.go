@@ -140,7 +140,7 @@ func isPersistent(s *schedule.Schedule) bool {
 // missed runs a kernel without each of its barriers, fences and waits in turn, checks that each is detected, and
 // returns their number.
 func missed(t testing.TB, rt rapid.TB, on *target.Target, c kerneltest.Case) int {
-	f, err := codegen.Lower(c.Schedule, on.GPU, nil)
+	f, err := codegen.Lower(c.Schedule, on.GPU)
 	if err != nil {
 		rt.Fatalf("does not lower: %v\n%s", err, c.Text())
 	}

@@ -115,7 +115,7 @@ func TestEveryAlgorithmHasPoints(t *testing.T) {
 						if err != nil {
 							rt.Fatalf("%s, %s: %v\n%s", by.Name, of.Format(p), err, w.Text())
 						}
-						if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+						if _, err := codegen.Lower(made, on.GPU); err != nil {
 							rt.Fatalf("%s, %s: %v\n%s%s", by.Name, of.Format(p), err, w.Text(), made.Trace())
 						}
 					}
@@ -157,7 +157,7 @@ func TestPositionsOfTwoResultsAreNotJoined(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+		if _, err := codegen.Lower(made, on.GPU); err != nil {
 			t.Fatalf("%s: %v", s.Format(p), err)
 		}
 	}

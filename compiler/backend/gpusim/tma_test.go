@@ -51,7 +51,7 @@ func TestPointsWithTMACopiesAreRight(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cases := kerneltest.Batch(rt, rapid.Custom(tmaPoint), batchSize)
 		for _, c := range cases {
-			f, err := codegen.Lower(c.Schedule, on.GPU, nil)
+			f, err := codegen.Lower(c.Schedule, on.GPU)
 			if err != nil {
 				rt.Fatalf("does not lower: %v\n%s", err, c.Text())
 			}

@@ -57,7 +57,7 @@ func TestPointsOfWarpgroupsMultiplyByThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := codegen.Lower(made, on.GPU, nil)
+			f, err := codegen.Lower(made, on.GPU)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,12 +65,12 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 func (Backend) NewUnit(*target.Target) backend.Unit { return unit{codegen.NewUnit(nil)} }
 
 // Dump implements backend.Code.
-func (Backend) Dump(s *schedule.Schedule, _ *target.Target) ([]backend.Step, error) {
+func (Backend) Dump(s *schedule.Schedule, _ *target.Target, without []string) ([]backend.Step, error) {
 	plain, err := codegen.Plain(s.Workload)
 	if err != nil {
 		return nil, err
 	}
-	return codegen.Dump(plain, nil)
+	return codegen.Dump(plain, nil, without)
 }
 
 // unit prints kernels of a package.

@@ -8,10 +8,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 var update = flag.Bool("update", false, "write the programs in testdata anew")
+
+// All tests of kernels verify each program after each pass.
+func init() { pass.Verify = true }
 
 // Golden verifies a program and compares its text with testdata/NAME.txt.
 func Golden(t *testing.T, name string, f *ir.Func) {

@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -66,9 +67,8 @@ func tiledConv(t testing.TB, w *expr.Workload, pixels, vectors int64) *schedule.
 }
 
 func BenchmarkModule(b *testing.B) {
-	verify := observe
-	observe = nil // release builds do not verify
-	defer func() { observe = verify }()
+	pass.Verify = false // as in releases
+	defer func() { pass.Verify = true }()
 	w := convWorkload(b, 28, 128, 128)
 	v4 := modes[0].description(b)
 	s := tiledConv(b, w, 14, 2)

@@ -42,7 +42,7 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 // exponent. Other compilers do not need it.
 func (u *Unit) kept(d array.DType, lanes int64) string {
 	t, name, where := u.vector(d, lanes), cprint.HelperName("kept", d, lanes), "w"
-	if lanes*d.Bytes() > u.vectorBytes { // several registers
+	if lanes*d.Bytes() > u.config.VectorBytes { // several registers
 		where = "m"
 	}
 	if !u.declarations.Has(name) {

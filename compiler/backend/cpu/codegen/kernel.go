@@ -200,7 +200,7 @@ func (u *Unit) pack(arg int, p ir.Pack) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := lowered(s, u.plainPasses(), observe)
+	f, err := plain.Lower(s, &u.config, nil)
 	if err != nil {
 		return "", err
 	}

@@ -10,20 +10,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
 // fewLookedUp is the number of operations, casts included, that take as long as a lookup with a 128-entry lookup
 // instruction. Dequantising and requantising a value takes ten. Measured on Zen 5.
 const fewLookedUp = 13
-
-// lookUp replaces functions of bytes with table lookups where an instruction performs them.
-func (u *Unit) lookUp(f *ir.Func) *ir.Func {
-	if u.lookedUp == 0 {
-		return f
-	}
-	return pass.Lookup(f, u.lookedUp)
-}
 
 // table declares a lookup table and returns its name.
 func (u *Unit) table(a *array.Array) string {
@@ -70,7 +61,7 @@ func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
   quarter upper = (quarter)((signs)at < 0), y = (high & upper) | (low & ~upper);
   return (%s)__builtin_shufflevector(y, y, %s);
 #else
-`, register, u.vector(array.Int8, lanes), spreadIndices(lanes, register), t, cprint.Indices(0, lanes))
+`, register, u.vector(array.Int8, lanes), cprint.Indices(0, lanes)+strings.Repeat(", -1", int(register-lanes)), t, cprint.Indices(0, lanes))
 	}
 	fmt.Fprintf(&body, "  %s at = (%s)x;\n  %s y;\n  for (int k = 0; k < %d; k++) y[k] = table[at[k]];\n  return y;\n", places, places, t, lanes)
 	if lanes <= register {
@@ -79,11 +70,6 @@ func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
 	u.declarations.Declare(name, fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(const %s *table, %s x) {\n%s}\n",
 		t, name, scalar, u.vector(at, lanes), body.String()))
 	return name
-}
-
-// spreadIndices returns the indices that widen a vector of lanes to of lanes. The remaining lanes are unspecified.
-func spreadIndices(lanes, of int64) string {
-	return cprint.Indices(0, lanes) + strings.Repeat(", -1", int(of-lanes))
 }
 
 // codes is the number of four-bit values.

@@ -42,7 +42,7 @@ func TestSquaresAreTransposedInRegisters(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			var cases []kerneltest.Case
 			for _, d := range []array.DType{array.Float32, array.Float64, array.Int32} {
-				c := transposing(t, d, NewUnit(m.description(t)).lanes(d))
+				c := transposing(t, d, NewUnit(m.description(t)).config.Lanes(d))
 				text, err := Module(c.Workload, []backend.Kernel{{ID: "k", Schedule: c.Schedule}}, m.description(t))
 				if err != nil {
 					t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -19,23 +20,17 @@ import (
 
 // Unit is a C translation unit under construction.
 type Unit struct {
-	vectorBytes     int64
-	caches          pass.Caches
-	vectorRegisters int64
-	// room limits the stack of functions.
-	room pass.StorageLimits
+	// config and order are those of a kernel's passes. observe, if not nil, receives its program after each.
+	config  pass.Config
+	order   pass.Order
+	observe func(step string, f *ir.Func, took time.Duration)
 	// keepsCasts keeps casts and products separate.
 	keepsCasts bool
 	// avoidsDoubles leaves functions that would compute in double to the C library.
 	avoidsDoubles bool
 	// narrowsIntegers casts double to int32 via int64, because QEMU 7 aborts at RISC-V's single instruction for both.
 	narrowsIntegers bool
-	// lookedUp is the minimum number of operations of a byte function that is replaced by a lookup. 0 disables
-	// lookups on targets without an instruction: splitting vectors costs more than an exponential.
-	lookedUp int
-	// hasTiles reports whether the target multiplies tiles of a type.
-	hasTiles     func(array.DType) bool
-	declarations cprint.Declarations
+	declarations    cprint.Declarations
 	// packs maps constant and canonical text to the symbols of the packs printed so far.
 	packs map[string]string
 	code  strings.Builder
@@ -78,25 +73,26 @@ func NewUnit(t *target.Target) *Unit {
 	}
 	u := newUnit(int64(t.CPU.VectorBytes))
 	u.target = t
-	u.caches = pass.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
-	u.vectorRegisters = int64(t.CPU.VectorRegisters)
+	u.config.Caches = pass.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
+	u.config.Registers = int64(t.CPU.VectorRegisters)
 	if !t.HasOperatingSystem() {
-		u.room, u.avoidsDoubles, u.keepsCasts = bareRoom, true, t.CPU.Has("mve")
+		u.config.Room, u.avoidsDoubles, u.keepsCasts = bareRoom, true, t.CPU.Has("mve")
 	}
 	u.narrowsIntegers = t.Arch() == target.RISCV
 	if t.CPU.Has("avx512vbmi") {
-		u.lookedUp = fewLookedUp
+		u.config.LookUp = fewLookedUp
 	}
-	u.hasTiles = func(d array.DType) bool { return microarch.HasTiles(t, d) }
+	u.config.HasTiles = func(d array.DType) bool { return microarch.HasTiles(t, d) }
 	return u
 }
 
 func newUnit(vectorBytes int64) *Unit {
-	return &Unit{vectorBytes: vectorBytes, room: room, packs: map[string]string{}, hasTiles: func(array.DType) bool { return false }}
-}
-
-func (u *Unit) lanes(d array.DType) int64 {
-	return max(1, u.vectorBytes/d.Bytes())
+	c := pass.Config{VectorBytes: vectorBytes, Room: room, Forms: forms{}, HasTiles: func(array.DType) bool { return false }}
+	u := &Unit{config: c, order: order, packs: map[string]string{}}
+	if vectorBytes == 0 {
+		u.order = plain
+	}
+	return u
 }
 
 // Add prints a kernel and its description, `const struct tilth_kernel symbol`. It omits the functions that pack
@@ -159,7 +155,7 @@ func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 		info, err := u.ownKernel(symbol, s)
 		return printed{info, symbol, s.ErrorGrowth()}, err
 	}
-	f, err := lowered(s, u.kernelPasses(), observe)
+	f, err := u.order.Lower(s, &u.config, u.observe)
 	if err != nil {
 		return printed{}, err
 	}

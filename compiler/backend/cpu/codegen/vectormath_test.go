@@ -42,7 +42,7 @@ func TestVectorMathIsAccurate(t *testing.T) {
 // vectorMathSource returns the program that sweeps every function.
 func vectorMathSource(vectorBytes, stride int) string {
 	u := newUnit(int64(vectorBytes))
-	lanes := u.lanes(array.Float32)
+	lanes := u.config.Lanes(array.Float32)
 	var sweeps, calls strings.Builder
 	for _, f := range vectorMathErrors {
 		macro := "SWEEP"

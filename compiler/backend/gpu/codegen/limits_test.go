@@ -28,7 +28,7 @@ func TestCardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+	if _, err := codegen.Lower(made, on.GPU); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -41,7 +41,7 @@ func TestCardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	} {
 		smaller := *on.GPU
 		c.less(&smaller)
-		if _, err := codegen.Lower(made, &smaller, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := codegen.Lower(made, &smaller); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("the error is %v, want %s", err, c.want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestAttentionFitsTheRegistersOfItsCard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+		if _, err := codegen.Lower(made, on.GPU); err != nil {
 			t.Errorf("%s: %v", s.Format(p), err)
 		}
 		lowered++

@@ -28,7 +28,7 @@ func printPoint(t *testing.T, s *searchspace.Space, p searchspace.Point, on *tar
 	if err != nil {
 		t.Fatalf("%s: %v", s.Format(p), err)
 	}
-	f, err := codegen.Lower(made, on.GPU, nil)
+	f, err := codegen.Lower(made, on.GPU)
 	if err != nil {
 		t.Fatalf("%s: %v", s.Format(p), err)
 	}

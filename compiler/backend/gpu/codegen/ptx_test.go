@@ -97,7 +97,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 					if err != nil {
 						rt.Fatal(err)
 					}
-					f, err := codegen.Lower(made, on.GPU, nil)
+					f, err := codegen.Lower(made, on.GPU)
 					if err != nil {
 						rt.Fatalf("%v\n%s%s", err, w.Text(), made.Trace())
 					}

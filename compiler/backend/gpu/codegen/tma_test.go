@@ -46,7 +46,7 @@ func TestInvalidTMACopiesAreRefused(t *testing.T) {
 		}
 		gpu := *on.GPU
 		gpu.Arch = c.arch
-		if _, err := codegen.Lower(s, &gpu, nil); c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
+		if _, err := codegen.Lower(s, &gpu); c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("%s: %v, want %q", c.arch, err, c.want)
 		}
 	}

@@ -50,8 +50,8 @@ func (DriverBackend) Reference(w *expr.Workload, t *target.Target) (toolchain.Bu
 }
 
 // Dump implements backend.Code. The source is the kernel alone, without its prelude.
-func (DriverBackend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
-	return codegen.Dump(s, t.GPU)
+func (DriverBackend) Dump(s *schedule.Schedule, t *target.Target, without []string) ([]backend.Step, error) {
+	return codegen.Dump(s, t.GPU, without)
 }
 
 // Runtime returns the runtime of packages for a device: the common parts and the device's own sources.

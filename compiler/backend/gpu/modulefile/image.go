@@ -33,7 +33,7 @@ func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) 
 	if k.Schedule.Own != nil {
 		return nil, fmt.Errorf("candidate %.12s: %s is not a kernel for this kind of device", k.ID, k.Schedule.Own.Kernel.Label())
 	}
-	f, err := codegen.Lower(k.Schedule, t.GPU, nil)
+	f, err := codegen.Lower(k.Schedule, t.GPU)
 	if err != nil {
 		return nil, fmt.Errorf("candidate %.12s: %w", k.ID, err)
 	}
