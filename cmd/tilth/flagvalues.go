@@ -18,7 +18,7 @@ import (
 
 // flagValues lists the flags that take one of a few values, or a comma-separated list of them. Others are refused.
 var flagValues = map[string][]string{
-	"dump":      {dumpGraph, dumpIR, dumpSource},
+	"dump":      {dumpGraph, dumpIR, dumpSource, dumpHTML},
 	"log-level": {"debug", "info", "warn", "error"},
 	"numerics":  {"strict", "default", "fast"},
 	"objective": {latency, target.Energy},

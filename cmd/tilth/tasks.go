@@ -41,7 +41,8 @@ The tasks are those that 'tilth compile' has for --target, which determines the 
 With --dump, print the graph after each pass, or the programs of the tasks, to debug
 a pass or a kernel.`,
 		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'\n" +
-			"  tilth tasks resnet18.onnx --dump ir --task 3 --target x86-64-v3",
+			"  tilth tasks resnet18.onnx --dump ir --task 3 --target x86-64-v3\n" +
+			"  tilth tasks resnet18.onnx --dump html --task 3 > task3.html",
 		Args: cobra.MinimumNArgs(1),
 	}
 	flags.add(c)

@@ -32,12 +32,13 @@ const (
 	dumpGraph  = "graph"
 	dumpIR     = "ir"
 	dumpSource = "source"
+	dumpHTML   = "html"
 	// defaultSchedule is the schedule used without measurements.
 	defaultSchedule = "default"
 )
 
 func (d *dumpFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&d.what, "dump", "", "print a `stage` for debugging: graph (after each pass), ir (each task's program after each pass) or source")
+	c.Flags().StringVar(&d.what, "dump", "", "print a `stage` for debugging: graph (after each pass), ir (each task's program after each pass), source, or html (a page with a task's program after each primitive and pass)")
 	c.Flags().StringVar(&d.task, "task", "", "only the task with this `number` or workload digest")
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
 	c.Flags().StringSliceVar(&d.without, "without", nil, "leave `passes` out, such as cse,prefetch, to find the one at fault")
@@ -72,8 +73,11 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 			return usagef("--%s needs --dump %s or %s: a graph has no tasks yet", name, dumpIR, dumpSource)
 		}
 	}
-	if d.what != "" && c.Flags().Changed("json") {
+	switch {
+	case d.what != "" && c.Flags().Changed("json"):
 		return usagef("--dump prints programs, --json a list of tasks: leave out one of them")
+	case d.what == dumpHTML && d.task == "":
+		return usagef("--dump html makes a page of one kernel: choose it with --task")
 	}
 	return nil
 }
@@ -118,7 +122,7 @@ func (d *dumpFlags) write(a *app, tasks []jobclient.Task) error {
 		if fault != nil {
 			fault = fmt.Errorf("task %d (%s): %w", task.Index, task.Name, fault)
 		}
-		if err := errors.Join(d.print(a.stdout, task, steps), fault); err != nil {
+		if err := errors.Join(d.print(a.stdout, task, s, steps), fault); err != nil {
 			return err
 		}
 	}
@@ -173,9 +177,13 @@ func (d *dumpFlags) trace(a *app) ([]byte, error) {
 	return trace, nil
 }
 
-// print writes the steps before the source, or only the source.
-func (d *dumpFlags) print(w io.Writer, task jobclient.Task, steps []backend.Step) error {
-	text := fmt.Sprintf("// task %d: %s, workload %s\n", task.Index, task.Name, task.Workload.Digest())
+// print writes the steps before the source, only the source, or a page with all of them.
+func (d *dumpFlags) print(w io.Writer, task jobclient.Task, s *schedule.Schedule, steps []backend.Step) error {
+	title := fmt.Sprintf("task %d: %s, workload %s", task.Index, task.Name, task.Workload.Digest())
+	if d.what == dumpHTML {
+		return writePage(w, title, append(primitives(s), steps...))
+	}
+	text := "// " + title + "\n"
 	for _, step := range steps {
 		switch {
 		case step.Name == backend.Source && d.what == dumpSource:
