@@ -135,7 +135,7 @@ func (d *recordsDoctorCommand) diagnose(ctx context.Context, p *program.Program,
 	}
 	for k, task := range p.Tasks {
 		digest := task.Workload.Digest()
-		if result.diagnosed[digest] {
+		if task.Untuned || result.diagnosed[digest] {
 			continue
 		}
 		result.diagnosed[digest] = true

@@ -51,7 +51,7 @@ func (l untunedList) String() string {
 // come from the lock file.
 func untuned(tasks []program.Task, choices []aot.Choice, reasons map[string]string) (list untunedList) {
 	for k, task := range tasks {
-		if choices[k].Origin == bestschedule.FromRecord {
+		if task.Untuned || choices[k].Origin == bestschedule.FromRecord {
 			continue
 		}
 		reason, ok := reasons[task.Workload.Digest()]

@@ -10,9 +10,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// maxVariants limits the kernels of a task, one for each combination of caps. maxKernels stands for all larger numbers
-// of combinations.
-const maxVariants, maxKernels = 32, 1 << 16
+const (
+	// minRatio is the ratio between consecutive caps if none are given; it grows if there would be too many kernels,
+	// until there are none at noRatio. Kernels end at the extents of an execution, so that those for far larger ones
+	// lose little.
+	minRatio, noRatio = 8, 1 << 25
+	// maxVariants limits the kernels of a task, one for each combination of caps. maxKernels stands for all larger
+	// numbers of combinations.
+	maxVariants, maxKernels = 32, 1 << 16
+)
 
 func (b Bounds) step() int64 { return max(b.Step, 1) }
 
@@ -46,25 +52,54 @@ func (b Bounds) units() Bounds {
 	return u
 }
 
-// choose sets the caps of extents, and the points at which their kernels are timed: combined, not all are small, or
-// all large, together.
-func choose(extents []program.Extent, open map[string]Bounds) error {
-	for k := range extents {
-		b, e := open[extents[k].Name].units(), &extents[k]
-		slices.Sort(b.Caps)
-		e.Caps = slices.DeleteFunc(slices.Compact(b.Caps), func(n int64) bool { return n == b.Max })
-		least := b.Min
-		for _, most := range append(slices.Clone(e.Caps), b.Max) {
-			points := b.points(least, most)
-			e.Points, least = append(e.Points, slices.Concat(points[k%(expr.Points-1):expr.Points-1], points[:k%(expr.Points-1)], points[expr.Points-1:])), most+1
+// choose sets the caps of extents, and the points at which their kernels are timed. If no extent has caps, kernels for
+// smaller extents have default schedules, and others are tuned.
+func choose(extents []program.Extent, open map[string]Bounds) (given bool, err error) {
+	for _, e := range extents {
+		given = given || open[e.Name].Caps != nil
+	}
+	for ratio := int64(minRatio); ratio <= noRatio; ratio *= 2 {
+		for k := range extents {
+			b := open[extents[k].Name].units()
+			if !given {
+				b.Caps = b.spaced(ratio)
+			}
+			b.setCaps(&extents[k], k)
+		}
+		if given || combinations(extents) <= maxVariants {
+			break
 		}
 	}
 	if combinations(extents) <= maxVariants {
-		return nil
+		return given, nil
 	}
 	most := slices.MaxFunc(extents, func(a, b program.Extent) int { return len(a.Caps) - len(b.Caps) })
-	return fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s",
+	return given, fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s",
 		combinations(extents), maxVariants, open[most.Name].oneCap(most.Name))
+}
+
+// spaced returns the minimum, and extents each of which is ratio times the one before; none at noRatio, or if extents
+// may be empty: these grow from run to run.
+func (b Bounds) spaced(ratio int64) (caps []int64) {
+	if b.Min == 0 || ratio == noRatio {
+		return nil
+	}
+	for n := b.Max / ratio; n >= b.Min*ratio; n /= ratio {
+		caps = append(caps, n)
+	}
+	return append(caps, b.Min)
+}
+
+// setCaps sets the caps of the k-th extent with points for each of them and the maximum: combined, not all are
+// small, or all large, together.
+func (b Bounds) setCaps(e *program.Extent, k int) {
+	slices.Sort(b.Caps)
+	e.Caps, e.Points = slices.DeleteFunc(slices.Compact(b.Caps), func(n int64) bool { return n == b.Max }), nil
+	least, turn := b.Min, k%(expr.Points-1)
+	for _, most := range append(slices.Clone(e.Caps), b.Max) {
+		points := b.points(least, most)
+		e.Points, least = append(e.Points, slices.Concat(points[turn:expr.Points-1], points[:turn], points[expr.Points-1:])), most+1
+	}
 }
 
 // points returns the extents from least to most with which kernels are timed, ascending: quantiles of the executions

@@ -15,7 +15,8 @@ type Bounds struct {
 	Min, Max int64
 	// Step divides the extent and all numbers here; zero means one.
 	Step int64
-	// Caps lists extents that get kernels of their own.
+	// Caps lists extents that get kernels of their own, which are tuned; with nil, the compiler chooses some, which
+	// are not.
 	Caps []int64
 	// Frequencies maps extents to their frequency in any unit; nil if unknown.
 	Frequencies map[int64]float64
@@ -52,11 +53,9 @@ func (o Options) openExtents(m *onnx.Model) (extents []program.Extent, symbols [
 		extents = append(extents, program.Extent{Name: name, Min: b.Min / b.step(), Max: b.Max / b.step(), Step: b.step()})
 		symbols = append(symbols, &extent.Symbol{Name: name, Min: b.Min, Max: b.Max, Step: b.step()})
 	}
-	if err := choose(extents, o.Open); err != nil {
-		return nil, nil, err
-	}
+	given, err := choose(extents, o.Open)
 	for k, e := range extents {
-		symbols[k].Points = e.Points[len(e.Caps)]
+		extents[k].CapsGiven, symbols[k].Points = given, e.Points[len(e.Caps)]
 	}
-	return extents, symbols, nil
+	return extents, symbols, err
 }

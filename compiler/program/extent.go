@@ -17,6 +17,8 @@ type Extent struct {
 	// the kernels of each cap, and then of Max, are timed.
 	Caps   []int64
 	Points [][]int64
+	// CapsGiven is set if the user gave the caps of some extent.
+	CapsGiven bool
 	// Value is an index in Values, of a scalar of type i64.
 	Value int
 }

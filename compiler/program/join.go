@@ -117,5 +117,6 @@ func (j *joiner) task(t Task) int {
 		made.Executions = made.Runs() + t.Runs()
 	}
 	made.Count += t.Count
+	made.Untuned = made.Untuned && t.Untuned
 	return k
 }

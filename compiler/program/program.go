@@ -94,6 +94,8 @@ type Task struct {
 	Executions float64
 	// Flop is the number of floating-point operations per call.
 	Flop float64
+	// Untuned is set for a task that only serves small extents for which the user asked no kernels.
+	Untuned bool
 }
 
 // Runs returns the average number of runs of a task per execution.

@@ -109,12 +109,16 @@ type Model struct {
 	Weight float64
 }
 
-// Join lists the tasks of several models in order. It merges tasks with equal workloads and adds their weights.
+// Join lists the tasks of several models that are tuned, in order. It merges tasks with equal workloads and adds their
+// weights.
 func Join(models ...Model) []Task {
 	taken, at := map[string]int{}, map[string]int{}
 	var tasks []Task
 	for _, m := range models {
 		for _, t := range m.Tasks {
+			if t.Untuned {
+				continue
+			}
 			digest := t.Workload.Digest()
 			weight := m.Weight * t.Runs()
 			if i, known := at[digest]; known {

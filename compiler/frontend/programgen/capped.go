@@ -72,7 +72,7 @@ func (e *emitter) variants(w *expr.Workload, l *op.Lowering, name string) (list 
 			larger.share += x.share
 			continue
 		}
-		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, Values(extents, x.caps)), own.Merge())}
+		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, Values(extents, x.caps)), own.Merge(), !extents[0].CapsGiven)}
 		e.program.Tasks[v.Task].Executions += x.share
 		for k, n := range x.caps {
 			v.Caps = append(v.Caps, program.Cap{Extent: e.symbols[symbols[k]], Max: n})

@@ -169,7 +169,7 @@ func (e *emitter) call(kernel *graph.Kernel) error {
 		return err
 	}
 	name := taskName(kernel)
-	call := program.Call{Name: callName(kernel), Task: e.task(name, w.Merge()), Args: args}
+	call := program.Call{Name: callName(kernel), Task: e.task(name, w.Merge(), false), Args: args}
 	if w.IsOpen() {
 		variants, share, err := e.variants(w, l, name)
 		if err != nil {
@@ -185,15 +185,16 @@ func (e *emitter) call(kernel *graph.Kernel) error {
 }
 
 // task counts a kernel's task, and adds it if it is new.
-func (e *emitter) task(name string, w *expr.Workload) int {
+func (e *emitter) task(name string, w *expr.Workload, untuned bool) int {
 	digest := w.Digest()
 	task, ok := e.tasks[digest]
 	if !ok {
 		task = len(e.program.Tasks)
 		e.tasks[digest] = task
-		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: name, Flop: w.Mean().Flop})
+		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: name, Flop: w.Mean().Flop, Untuned: untuned})
 	}
 	e.program.Tasks[task].Count++
+	e.program.Tasks[task].Untuned = e.program.Tasks[task].Untuned && untuned
 	return task
 }
 
