@@ -43,6 +43,17 @@ func AtMost(limit int64, values ...int64) []int64 {
 	return list
 }
 
+// LastLong returns the last axis longer than one, or -1.
+func LastLong(extents []int64) int {
+	last := -1
+	for k, n := range extents {
+		if n > 1 {
+			last = k
+		}
+	}
+	return last
+}
+
 // Below returns the values under a limit.
 func Below(limit int64, values ...int64) []int64 {
 	return slices.DeleteFunc(values, func(v int64) bool { return v >= limit })

@@ -120,12 +120,7 @@ func countLabel(g *schedule.Stage, labels map[*expr.Var]int, label int) int {
 // fits reports whether each reduction has a contiguous axis, and none is a product whose operands are worth reusing.
 func (r *Rows) fits(s *schedule.Schedule) bool {
 	out := s.Stages[r.Out]
-	last := -1
-	for k, v := range out.Axes {
-		if v.Extent > 1 {
-			last = k
-		}
-	}
+	last := LastLong(out.Tensor.Shape)
 	r.Across = last >= 0 && slices.Contains(r.Shared, last) && r.liesAcross(s)
 	r.Count, r.Length = 1, 1
 	for _, k := range r.Shared {

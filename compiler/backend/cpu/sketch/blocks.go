@@ -69,15 +69,10 @@ func NewBlocks(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *targ
 	if !ok || p.Column != last || acc.Axes[last].Extent < 2 || t.CPU.VectorBytes < 16 {
 		return nil
 	}
-	x := &blocks{target: t, unit: u, product: p, lanes: int64(t.CPU.VectorBytes) / 4, extents: acc.Tensor.Shape, row: -1, column: last,
+	x := &blocks{target: t, unit: u, product: p, lanes: int64(t.CPU.VectorBytes) / 4, extents: acc.Tensor.Shape, row: sketch.LastLong(acc.Tensor.Shape[:last]), column: last,
 		results: NewStreaming(s, s.Stages[u.Out])}
-	for k, e := range x.extents[:last] {
-		if e > 1 {
-			x.row = k
-		}
-	}
 	var variants []searchspace.Variant[blocksParameters]
-	if x.hasFloats() {
+	if !p.Nibbles || p.Block%x.codesStep() == 0 { // blocks are whole words of half bytes
 		variants = append(variants, searchspace.Variant[blocksParameters]{By: BlockFloats, Structure: &blocksVariant{x, schedule.BlockFloats}})
 	}
 	if numerics >= schedule.Fast && x.hasIntegers() {
@@ -96,9 +91,6 @@ func (x *blocks) codesStep() int64 {
 	}
 	return 4
 }
-
-// hasFloats reports whether blocks are whole words of half bytes.
-func (x *blocks) hasFloats() bool { return !x.product.Nibbles || x.product.Block%x.codesStep() == 0 }
 
 // hasIntegers reports whether data can be quantised, and the machine multiplies signed bytes by unsigned bytes or by
 // half bytes. Half bytes fit into signed bytes, and sums of two of their products fit into 16 bits.

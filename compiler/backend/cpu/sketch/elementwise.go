@@ -36,12 +36,7 @@ type elementwiseParameters struct {
 // NewElementwise returns the schedules of a unit without a reduction.
 func NewElementwise(s *schedule.Schedule, u sketch.Unit, t *target.Target) searchspace.Family {
 	g := s.Stages[u.Out]
-	f := &flat{target: t, unit: u, vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: NewStreaming(s, g)}
-	for k, e := range f.extents {
-		if e > 1 {
-			f.vec = k
-		}
-	}
+	f := &flat{target: t, unit: u, vec: sketch.LastLong(g.Tensor.Shape), extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: NewStreaming(s, g)}
 	f.lanes = max(1, int64(t.CPU.VectorBytes)/g.Tensor.DType.Bytes())
 	return &searchspace.Sketch[elementwiseParameters]{Open: f.open(), Variants: []searchspace.Variant[elementwiseParameters]{{By: searchspace.Direct, Structure: f}}}
 }

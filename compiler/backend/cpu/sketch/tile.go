@@ -140,21 +140,20 @@ func (x *Tile) fedBy(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit) {
 
 // newTile returns the sketch without its feed and without instructions for products of several terms.
 func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
-	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, timed: s.Workload.ExtentsAt(acc.Axes), lanes: 1, narrow: wideOperands}
+	x := &Tile{target: t, unit: u, vec: sketch.LastLong(acc.Tensor.Shape), col: -1, row: -1, extents: acc.Tensor.Shape, timed: s.Workload.ExtentsAt(acc.Axes), lanes: 1, narrow: wideOperands}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
 	x.steps, x.order = x.reduce, x.loopOrder()
-	for k, e := range x.extents {
-		if e > 1 {
-			x.vec = k
-		}
-	}
 	if x.vec < 0 {
 		return x
 	}
 	x.findPacks(s, acc)
-	x.accesses, x.ends = Accesses(s, acc, x.constants(s)), EndAccesses(s, acc, u.Stored(s))
+	var packed []*expr.Tensor
+	for _, p := range x.packs {
+		packed = append(packed, s.ConstantTensor(p.constant))
+	}
+	x.accesses, x.ends = Accesses(s, acc, packed), EndAccesses(s, acc, u.Stored(s))
 	x.findGroups(acc, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)
@@ -297,14 +296,6 @@ func (x *Tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// constants returns the constants that are packed.
-func (x *Tile) constants(s *schedule.Schedule) (list []*expr.Tensor) {
-	for _, p := range x.packs {
-		list = append(list, s.ConstantTensor(p.constant))
-	}
-	return list
-}
-
 // phasesOf returns the step of an index along a reduction axis if spatial axes select where it starts and the extent
 // is a multiple of the step. Otherwise it returns 1.
 func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
@@ -334,7 +325,12 @@ func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 			}
 		}
 	}
-	x.findWindows(s, acc)
+	// The loop over the rows of a window omits rows outside the image if all positions of a tile agree: for a 3x3
+	// window on a 7x7 image, one row in ten.
+	x.windows = nil
+	for _, v := range acc.Reduce {
+		x.windows = append(x.windows, s.Windows(acc, v))
+	}
 }
 
 // operations counts the arithmetic on elements in an expression, without indices and conditions on indices.

@@ -21,8 +21,10 @@ func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) (err error) {
 	defer sketch.Catch(&err)
 	x = x.chosen(p)
 	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
-	b.Do(x.flatten(s, u.Acc))
-	feeds := x.feeding(b, u, p)
+	if len(x.joint) > 0 {
+		b.Do(s.Flatten(u.Acc, x.joint...))
+	}
+	feeds := x.applyWidening(b, u, p)
 	if x.dot == nil && p.Feed == sketch.Inline {
 		for _, f := range feeds {
 			b.Do(s.Inline(f))
@@ -135,14 +137,6 @@ func (z tileSizes) unrolled(tileLoops []int) []int {
 		return tileLoops[len(tileLoops)-1:]
 	}
 	return tileLoops
-}
-
-// feeding prepares the data of the reduction, and returns the stages that feed it.
-func (x *Tile) feeding(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
-	if x.matrices != nil {
-		return x.applyCopy(b, u)
-	}
-	return x.applyWidening(b, u, p)
 }
 
 func (x *Tile) reductionNest(b *sketch.Builder, acc int, z tileSizes) {

@@ -145,7 +145,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 		// All data that the columns of a window share is in registers at once. The excess is spilled and reloaded.
 		over := acc + picked*float64(x.sharedFor(z)) + x.pickedFrom(picked, z) + tv + 1 - float64(t.CPU.VectorRegisters)
 		loads += x.pickLoads(z)*picked + 2*max(0, over)
-		picked *= x.pickSteps()
+		picked *= float64(max(1, x.pickSources()-1)) // an instruction picks from two
 		scalars += (tv - crossing) * positions
 	case x.loadsOwn:
 		// The next step may reuse the data of one step, which stays in a register while some are free. A line of

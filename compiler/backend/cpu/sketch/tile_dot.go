@@ -55,8 +55,8 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	narrow := data.Bytes() == 1 && weights.Bytes() == 1
 	signed := weights == array.Int8
 	switch {
-	case data == array.BFloat16 && weights == array.BFloat16:
-		return dotInstructionBF16(t)
+	case data == array.BFloat16 && weights == array.BFloat16 && microarch.MultipliesPairs(t): // accumulated in float32
+		return instruction{terms: 2, slots: 0.5, operations: 1, late: microarch.PairsLate}
 	case data.IsFloat() || weights.IsFloat():
 		return instruction{}
 	case data.Bytes() > 2 || weights.Bytes() > 2 || data == array.Uint16 || weights == array.Uint16:
@@ -85,14 +85,6 @@ func TileBytes(t *target.Target) array.DType {
 		return array.Int8
 	}
 	return array.Invalid
-}
-
-// dotInstructionBF16 returns the instruction for bfloat16 elements whose products are accumulated in float32.
-func dotInstructionBF16(t *target.Target) instruction {
-	if microarch.MultipliesPairs(t) {
-		return instruction{terms: 2, slots: 0.5, operations: 1, late: microarch.PairsLate}
-	}
-	return instruction{}
 }
 
 // chooser returns the best instruction of some kind for products of data by weights, or one with 0 terms.
@@ -202,6 +194,8 @@ func isCastLoad(e expr.Expr, added array.DType) bool {
 // feed it. The previous feed is computed in the copy.
 func (x *Tile) applyWidening(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
 	switch {
+	case x.matrices != nil:
+		return x.applyCopy(b, u)
 	case x.dot == nil:
 		return x.applyNarrow(b, u, p)
 	case x.dot.adjoined:

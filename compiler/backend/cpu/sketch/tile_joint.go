@@ -97,11 +97,3 @@ func (x *Tile) fuseJoint(b *sketch.Builder, out int, outer []int) int {
 	b.Do(b.S.Reorder(out, order...))
 	return b.Fuse(out, x.joint)
 }
-
-// flatten gives the reduction the joint axis, too.
-func (x *Tile) flatten(s *schedule.Schedule, acc int) error {
-	if len(x.joint) == 0 {
-		return nil
-	}
-	return s.Flatten(acc, x.joint...)
-}

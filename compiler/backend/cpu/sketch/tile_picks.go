@@ -97,9 +97,6 @@ func (x *Tile) pickSources() (n int64) {
 	return n
 }
 
-// pickSteps returns how many instructions pick the lanes of a vector. Each picks from two.
-func (x *Tile) pickSteps() float64 { return float64(max(1, x.pickSources()-1)) }
-
 // pickedFrom returns how many registers hold vectors that steps of other channels pick lanes from, too. Two groups
 // need none: each lane is one of two elements.
 func (x *Tile) pickedFrom(picked float64, z tileSizes) float64 {

@@ -9,14 +9,25 @@ import (
 // blockings.
 func (x *Tile) seeds(by searchspace.Algorithm) (list []searchspace.Candidate[TileParameters]) {
 	tiles, rest := tilesFor(x.target.CPU.VectorRegisters, x.target.CPU.VectorBytes), blockings()
-	if x.dot != nil && x.dot.squares {
-		tiles = squareTiles()
+	if x.dot != nil && x.dot.squares { // an even number of positions
+		tiles = []accumulators{{1, 8, 3}, {1, 12, 2}, {1, 6, 3}, {1, 4, 4}, {1, 2, 6}, {2, 4, 3}, {2, 7, 1}, {1, 14, 1}, {1, 8, 2}, {1, 4, 2}}
 	}
 	if x.loadsOwn {
-		tiles, rest = append(tiles, windowTiles()...), append(windowBlockings(), rest...)
+		// The positions share a window's data, for which the tiles leave registers. Windows are unrolled fully.
+		tiles = append(tiles, []accumulators{{2, 2, 2}, {4, 2, 1}, {4, 1, 1}, {2, 3, 1}, {2, 2, 1}, {1, 7, 1}, {1, 4, 2}, {4, 2, 2}, {4, 4, 1}}...)
+		rest = append([]TileParameters{
+			{RowTiles: 1024, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: sketch.Inline},
+			{RowTiles: 7, VectorTiles: 8, Unroll: 1024, Feed: sketch.Inline},
+			{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: sketch.Inline},
+		}, rest...)
 	}
 	if x.picks {
-		tiles, rest = append(tiles, pickTiles()...), append(pickBlockings(), rest...)
+		// The tiles leave registers for picked lanes. The columns of a window and a few channels are unrolled.
+		tiles = append(tiles, accumulators{1, 14, 1}, accumulators{1, 7, 2})
+		rest = append([]TileParameters{
+			{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 16, Feed: sketch.Inline},
+			{RowTiles: 28, VectorTiles: 64, Outer: 1, Unroll: 8, Feed: sketch.Inline},
+		}, rest...)
 	}
 	for _, t := range tiles {
 		for _, p := range rest {
@@ -59,11 +70,6 @@ func tilesFor(registers, vectorBytes int) []accumulators {
 	}
 }
 
-// squareTiles returns tiles of Neon registers with an even number of positions.
-func squareTiles() []accumulators {
-	return []accumulators{{1, 8, 3}, {1, 12, 2}, {1, 6, 3}, {1, 4, 4}, {1, 2, 6}, {2, 4, 3}, {2, 7, 1}, {1, 14, 1}, {1, 8, 2}, {1, 4, 2}}
-}
-
 // blockings returns matching parameters.
 func blockings() []TileParameters {
 	return []TileParameters{
@@ -73,33 +79,6 @@ func blockings() []TileParameters {
 		{RowTiles: 1, VectorTiles: 64, Unroll: 4, Reduce: 64, Feed: sketch.Alone},
 		{RowTiles: 56, VectorTiles: 2, Outer: 1, Unroll: 9, Feed: sketch.Inline},
 		{RowTiles: 14, VectorTiles: 8, Outer: 1, Inner: 1, Unroll: 4, Reduce: 16, Prefetch: 1024, Feed: sketch.InBlock, Pack: 1},
-	}
-}
-
-// windowTiles returns tiles whose positions share a window's data and leave registers for it.
-func windowTiles() []accumulators {
-	return []accumulators{{2, 2, 2}, {4, 2, 1}, {4, 1, 1}, {2, 3, 1}, {2, 2, 1}, {1, 7, 1}, {1, 4, 2}, {4, 2, 2}, {4, 4, 1}}
-}
-
-// windowBlockings returns parameters that unroll a window fully and copy no borders.
-func windowBlockings() []TileParameters {
-	return []TileParameters{
-		{RowTiles: 1024, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: sketch.Inline},
-		{RowTiles: 7, VectorTiles: 8, Unroll: 1024, Feed: sketch.Inline},
-		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: sketch.Inline},
-	}
-}
-
-// pickTiles returns tiles that leave registers for picked lanes.
-func pickTiles() []accumulators {
-	return []accumulators{{1, 14, 1}, {1, 7, 2}}
-}
-
-// pickBlockings returns parameters that unroll the columns of a window and a few channels of groups.
-func pickBlockings() []TileParameters {
-	return []TileParameters{
-		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 16, Feed: sketch.Inline},
-		{RowTiles: 28, VectorTiles: 64, Outer: 1, Unroll: 8, Feed: sketch.Inline},
 	}
 }
 

@@ -70,7 +70,11 @@ func (x *Tile) Legal(p TileParameters) error {
 	if !x.fitsGroups(z.tv * x.lanes) {
 		return fmt.Errorf("space: tiles of %d vectors cut through groups of %d channels", z.tv, x.group)
 	}
-	return x.wholeLines(z, p)
+	// A line of which tiles store parts past the caches would be written to memory in parts.
+	if line := microarch.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%x.width(z.tv) != 0) {
+		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
+	}
+	return nil
 }
 
 // width returns how many channels a tile with the given number of vectors has.
@@ -109,12 +113,4 @@ func (x *Tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 	if x.joined != nil {
 		x.joined.results = x.results
 	}
-}
-
-// wholeLines refuses tiles that store a part of a line non-temporally, since memory would write it in parts.
-func (x *Tile) wholeLines(z tileSizes, p TileParameters) error {
-	if line := microarch.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%x.width(z.tv) != 0) {
-		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
-	}
-	return nil
 }

@@ -3,22 +3,11 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
 // maxKept is the fraction of a loop above which trimming gains too little.
 const maxKept = 0.97
-
-// findWindows records, for each axis of the reduction, where it reads data other than padding. The loop over the rows
-// of a window omits rows outside the image if all positions of a tile agree: for a 3x3 window on a 7x7 image, one row
-// in ten.
-func (x *Tile) findWindows(s *schedule.Schedule, acc *schedule.Stage) {
-	x.windows = nil
-	for _, v := range acc.Reduce {
-		x.windows = append(x.windows, s.Windows(acc, v))
-	}
-}
 
 // trimmed returns the fraction of products left when padding is omitted along an axis of the reduction.
 func (x *Tile) trimmed(axis int, z tileSizes) float64 {

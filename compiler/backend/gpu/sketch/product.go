@@ -73,12 +73,7 @@ func along(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.G
 	if g.Combiner == expr.None || len(g.Axes) < 2 || len(g.Reduce) == 0 {
 		return nil
 	}
-	p := &Product{Unit: u, GPU: gpu, Extents: g.Tensor.Shape, Rows: -1, Columns: -1, Reduce: g.Reduce, Axes: g.Axes, Bytes: g.Tensor.DType.Bytes()}
-	for k, e := range p.Extents {
-		if e > 1 {
-			p.Columns = k
-		}
-	}
+	p := &Product{Unit: u, GPU: gpu, Extents: g.Tensor.Shape, Rows: -1, Columns: sketch.LastLong(g.Tensor.Shape), Reduce: g.Reduce, Axes: g.Axes, Bytes: g.Tensor.DType.Bytes()}
 	for k := range max(p.Columns, 0) {
 		if p.Extents[k] > 1 && (p.Rows < 0 || p.Extents[k] >= p.Extents[p.Rows]) {
 			p.Rows = k

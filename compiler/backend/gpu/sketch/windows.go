@@ -45,9 +45,9 @@ const (
 
 // NewWindows returns the schedules of a unit with a reduction g, or nil if it is not over windows of channels.
 func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) searchspace.Family {
-	p := &patches{unit: u, gpu: gpu, extents: g.Tensor.Shape, down: -1, along: -1, channel: -1, feed: -1, axes: g.Axes, reduce: g.Reduce,
+	p := &patches{unit: u, gpu: gpu, extents: g.Tensor.Shape, down: -1, along: -1, channel: sketch.LastLong(g.Tensor.Shape), feed: -1, axes: g.Axes, reduce: g.Reduce,
 		terms: 1, bytes: g.Tensor.DType.Bytes()}
-	if g.Combiner == expr.None || !p.findChannel(g) || !p.findWindow(s, g) {
+	if g.Combiner == expr.None || !p.isContiguous(g) || !p.findWindow(s, g) {
 		return nil
 	}
 	for _, r := range g.Reduce {
@@ -74,13 +74,8 @@ func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *tar
 	}
 }
 
-// findChannel finds the last axis longer than one, along which all data is contiguous or invariant.
-func (p *patches) findChannel(g *schedule.Stage) bool {
-	for k, v := range g.Axes {
-		if v.Extent > 1 {
-			p.channel = k
-		}
-	}
+// isContiguous reports whether all data is contiguous or invariant along the channels.
+func (p *patches) isContiguous(g *schedule.Stage) bool {
 	return p.channel >= 0 && sketch.MovesByOne(g, g.Axes[p.channel]) && !slices.ContainsFunc(expr.Loads(g.Body), func(l *expr.Load) bool {
 		return !expr.Uses(l, g.Axes[p.channel])
 	})
