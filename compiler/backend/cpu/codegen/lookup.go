@@ -9,7 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // fewLookedUp is the number of operations, casts included, that take as long as a lookup with a 128-entry lookup
@@ -29,11 +28,6 @@ func (u *Unit) table(a *array.Array) string {
 			cprint.TypeOf(a.DType).Scalar, name, len(values), strings.Join(values, ", ")))
 	}
 	return name
-}
-
-// lookups returns the table elements of all lanes.
-func (p *printer) lookups(n *ir.Lookup) string {
-	return fmt.Sprintf("%s(%s, %s)", p.unit.lookupHelper(n.Table.DType, n.At.DType(), p.lanes), p.unit.table(n.Table), p.vector(n.At))
 }
 
 // lookupHelper declares the function that looks up vectors. The instruction looks each byte up in 128 entries. The

@@ -92,10 +92,3 @@ func (p *printer) nonZero(e expr.Expr) (string, array.DType) {
 	d := cprint.TypeOf(e.DType()).Mask
 	return fmt.Sprintf("((%s)(%s != 0))", p.unit.vector(d, p.lanes), p.vector(e)), d
 }
-
-// choice returns a Select whose lanes may differ.
-func (p *printer) choice(n *expr.Select) string {
-	d := n.DType()
-	cond := p.maskOf(n.Cond, d)
-	return fmt.Sprintf("%s(%s, %s, %s)", p.unit.helper("select", d, p.lanes), cond, p.vector(n.A), p.vector(n.B))
-}

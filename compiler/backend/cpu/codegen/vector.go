@@ -34,7 +34,7 @@ func (p *printer) vector(e expr.Expr) string {
 func (p *printer) vectorForm(e expr.Expr) string {
 	switch n := e.(type) {
 	case *ir.Lookup:
-		return p.lookups(n)
+		return fmt.Sprintf("%s(%s, %s)", p.unit.lookupHelper(n.Table.DType, n.At.DType(), p.lanes), p.unit.table(n.Table), p.vector(n.At))
 	case *expr.Load:
 		return p.vectorLoad(n)
 	case *expr.Select:
@@ -70,10 +70,12 @@ func (p *printer) vectorForm(e expr.Expr) string {
 
 // vectorSelect branches if the condition is the same for all lanes, so that only one side is computed.
 func (p *printer) vectorSelect(n *expr.Select) string {
+	d := n.DType()
 	if expr.Uses(n.Cond, p.lane) {
-		return p.choice(n)
+		cond := p.maskOf(n.Cond, d)
+		return fmt.Sprintf("%s(%s, %s, %s)", p.unit.helper("select", d, p.lanes), cond, p.vector(n.A), p.vector(n.B))
 	}
-	cond, t := p.scalar(n.Cond), p.unit.vector(n.DType(), p.lanes)
+	cond, t := p.scalar(n.Cond), p.unit.vector(d, p.lanes)
 	release := p.guard()
 	// gcc rejects operands of different alignment, so both are cast.
 	code := fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B))

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -85,18 +87,9 @@ func (a *Analysis) collect() {
 	for k := range a.Statements {
 		x := &a.Statements[k]
 		if g := x.Nest.Stage; g.Consumer != nil {
-			x.Consumer = a.numberOf(g.Consumer)
+			x.Consumer = slices.IndexFunc(a.Statements, func(y Statement) bool { return y.Nest.Stage == g.Consumer })
 		}
 	}
-}
-
-func (a *Analysis) numberOf(g *schedule.Stage) int {
-	for k := range a.Statements {
-		if a.Statements[k].Nest.Stage == g {
-			return k
-		}
-	}
-	return -1
 }
 
 // sort orders the statements so that each precedes those that it reads.

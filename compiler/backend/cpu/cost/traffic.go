@@ -176,7 +176,7 @@ func (f *follower) end() Traffic {
 	for s, store := range f.a.Levels {
 		for i := range f.Traffic.Buffers {
 			b := &f.Traffic.Buffers[i]
-			if store.Shared && f.sum.Lines <= store.Capacity && !b.cold() {
+			if store.Shared && f.sum.Lines <= store.Capacity && b.Access.Tensor.Role != expr.Constant {
 				b.Fills[s] = 0
 			}
 			b.Fills[s] *= f.x.Filled
@@ -195,6 +195,3 @@ func (f *follower) end() Traffic {
 	})
 	return f.Traffic
 }
-
-// cold reports whether the values were last read by the previous execution of the model.
-func (b *Buffer) cold() bool { return b.Access.Tensor.Role == expr.Constant }
