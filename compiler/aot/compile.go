@@ -149,7 +149,10 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	l.checksLibraries = len(c.libraries) > 0
 	c.sources = append(c.sources, c.runtime.Sources...)
 	c.sources = append(c.sources, toolchain.File{Name: "plan.c", Text: l.planSource()})
-	c.sources = append(c.sources, c.options.namedSources()...)
+	if c.options.Prefix != "" {
+		named := fmt.Sprintf("#include \"handle.h\"\n\nTILTH_API const struct tilth_api *%s_api(void) { return tilth_api(); }\n", c.options.Prefix)
+		c.sources = append(c.sources, toolchain.File{Name: "named.c", Text: named})
+	}
 	object, err := c.compile(ctx)
 	if err != nil {
 		return nil, err

@@ -12,12 +12,6 @@ import (
 // kernelHeaderName is the header shared by plans and kernels.
 const kernelHeaderName = "tilth_kernel.h"
 
-// kernelHeader returns its text.
-func (s *source) kernelHeader() string {
-	k := slices.IndexFunc(s.runtime.Headers, func(f toolchain.File) bool { return f.Name == kernelHeaderName })
-	return s.runtime.Headers[k].Text
-}
-
 // plan returns the source that runs the kernels in order. It contains its own kernel declarations, so that archives
 // of different versions can be linked into one program.
 func (s *source) plan() string {
@@ -26,7 +20,8 @@ func (s *source) plan() string {
 	for _, v := range s.program.Results() { // requests constants that are outputs
 		s.value(v)
 	}
-	fmt.Fprintf(&b, "#include \"%s.h\"\n\n%s\n", s.prefix, s.kernelHeader())
+	header := slices.IndexFunc(s.runtime.Headers, func(f toolchain.File) bool { return f.Name == kernelHeaderName })
+	fmt.Fprintf(&b, "#include \"%s.h\"\n\n%s\n", s.prefix, s.runtime.Headers[header].Text)
 	if len(s.program.Loops) > 0 { // a board may have no C library
 		b.WriteString("static void move_bytes(char *to, const char *from, int64_t bytes) {\n  while (bytes-- > 0) *to++ = *from++;\n}\n\n")
 	}

@@ -2,6 +2,7 @@ package aot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -28,7 +29,7 @@ Add all .c files to your program. Compile them with gcc or clang and
 
 The compiler's own library (libgcc or compiler-rt) is linked as for any program.
 `, s.prefix, strings.Repeat("=", len(s.prefix)+31), comment(s.program.Name), t.Model(), t.Arch(), s.ramBytes(), s.arenaBytes, s.sizes.Data, s.sizes.Stack,
-		s.flashBytes(), s.weightsBytes, s.sizes.Code, wrapped(s.flags()))
+		s.flashBytes(), s.weightsBytes, s.sizes.Code, wrapped(slices.Concat(t.GCCFlags(), toolchain.SourceFlags(t, cFlags))))
 	for _, f := range s.support() {
 		fmt.Fprintf(&b, "Leave %s out if your program has a C library.\n", f.Name)
 	}
@@ -59,11 +60,6 @@ The code is generated from the model and comes without conditions of its own: it
 licence is that of the model.
 `, s.prefix, upper)
 	return b.String()
-}
-
-// flags returns the flags of a compiler command.
-func (s *source) flags() []string {
-	return append(append([]string{}, s.options.Target.GCCFlags()...), toolchain.SourceFlags(s.options.Target, cFlags)...)
 }
 
 // wrapped formats words as indented lines.

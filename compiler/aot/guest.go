@@ -169,7 +169,10 @@ func (g *guest) run() {
 }
 
 func (g *guest) exchange() error {
-	request := append([]byte{1}, encoded(g.extents)...)
+	request := []byte{1}
+	for _, n := range g.extents {
+		request = binary.LittleEndian.AppendUint64(request, uint64(n))
+	}
 	for _, part := range append([][]byte{request}, g.inputs...) {
 		if _, err := g.in.Write(part); err != nil {
 			return err
@@ -194,13 +197,6 @@ func (g *guest) exchange() error {
 		}
 	}
 	return nil
-}
-
-func encoded(numbers []int64) (data []byte) {
-	for _, n := range numbers {
-		data = binary.LittleEndian.AppendUint64(data, uint64(n))
-	}
-	return data
 }
 
 // ended returns the error of a process that did not answer, with its own message if there is one.

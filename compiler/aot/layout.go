@@ -75,7 +75,9 @@ type constant struct {
 func newLayout(p *program.Program, infos []backend.Info, workers int, a alignment) *layout {
 	l := &layout{program: p, infos: infos, workers: int64(workers), alignment: a, values: map[int]spot{}, byContent: map[string]int64{}}
 	l.planArena()
-	l.planOutputs()
+	for _, v := range p.Results() {
+		l.value(v) // places outputs that are constants in the weights
+	}
 	return l
 }
 
@@ -139,13 +141,6 @@ func (l *layout) planArena() {
 		l.values[root] = spot{offset: offsets[k]}
 	}
 	l.workspace, l.arenaBytes, l.arenaMin = offsets[scratch:], total, l.alignment.lowerBound(spans)
-}
-
-// planOutputs places constant outputs in the weights.
-func (l *layout) planOutputs() {
-	for _, v := range l.program.Results() {
-		l.value(v)
-	}
 }
 
 func valueBytes(p *program.Program, v int) int64 {

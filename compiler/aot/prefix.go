@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 var prefixes = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
@@ -56,15 +54,6 @@ func soName(prefix string) string {
 		return ""
 	}
 	return "lib" + prefix + ".so"
-}
-
-// namedSources define the function with the package's own name.
-func (o Options) namedSources() []toolchain.File {
-	if o.Prefix == "" {
-		return nil
-	}
-	text := fmt.Sprintf("#include \"handle.h\"\n\nTILTH_API const struct tilth_api *%s_api(void) { return tilth_api(); }\n", o.Prefix)
-	return []toolchain.File{{Name: "named.c", Text: text}}
 }
 
 // namedHeader declares the function with the package's own name.

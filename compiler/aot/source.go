@@ -17,7 +17,9 @@ func (l *layout) planSource() string {
 	if len(l.program.Loops) > 0 {
 		b.WriteString("#include <string.h>\n\n#define move_bytes memcpy\n\n")
 	}
-	l.declareKernels(&b)
+	for k := range l.program.Tasks {
+		fmt.Fprintf(&b, "extern TILTH_HIDDEN const struct tilth_kernel %s;\n", kernelSymbol(k))
+	}
 	if l.checksLibraries {
 		fmt.Fprintf(&b, "extern TILTH_HIDDEN const char *%s(void);\n", userkernel.CheckName)
 	}
@@ -53,12 +55,6 @@ func (l *layout) planSource() string {
 
 // kernelSymbol returns the C name of a task's kernel.
 func kernelSymbol(task int) string { return fmt.Sprintf("task%d", task) }
-
-func (l *layout) declareKernels(b *strings.Builder) {
-	for k := range l.program.Tasks {
-		fmt.Fprintf(b, "extern TILTH_HIDDEN const struct tilth_kernel %s;\n", kernelSymbol(k))
-	}
-}
 
 func (l *layout) runFunction() string {
 	var b strings.Builder
