@@ -227,8 +227,10 @@ func valuesOf(e Expr) (within interval, ok bool) {
 
 func binaryValues(n *Binary) (within interval, ok bool) {
 	if n.Op == FloorMod { // for any operand
-		c, isConst := n.B.(*Int)
-		return interval{0, constantOr(c, 1) - 1}, isConst && c.Value > 0
+		if c, ok := n.B.(*Int); ok && c.Value > 0 {
+			return interval{0, c.Value - 1}, true
+		}
+		return interval{}, false
 	}
 	a, ok := valuesOf(n.A)
 	if !ok {
@@ -260,11 +262,4 @@ func binaryValues(n *Binary) (within interval, ok bool) {
 		return interval{max(a.lo, b.lo), max(a.hi, b.hi)}, true
 	}
 	return interval{}, false
-}
-
-func constantOr(c *Int, other int64) int64 {
-	if c == nil {
-		return other
-	}
-	return c.Value
 }

@@ -128,7 +128,8 @@ func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr
 		n.bounded[it] = true
 	}
 	for needed = l.neededOfFused(n, it); it.Parent != nil; {
-		if it = it.Parent.Parent; !n.isKnown(it) {
+		it = it.Parent.Parent
+		if _, known := n.value(it); !known {
 			break
 		}
 		if c := l.neededOfFused(n, it); c != nil {
@@ -136,12 +137,6 @@ func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr
 		}
 	}
 	return needed
-}
-
-// isKnown reports whether all loops that an iterator's value depends on are generated.
-func (n *nest) isKnown(it *schedule.Iter) bool {
-	_, ok := n.value(it)
-	return ok
 }
 
 // neededOfFused returns the condition under which the inner ones of fused iterators are needed.

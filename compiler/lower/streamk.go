@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -92,7 +93,7 @@ func (l *lowerer) addParts(n *nest, pos int, s *streamK) (ir.Stmt, error) {
 // stepsOf returns the number of steps in the sums of a stage: the iterations of the outermost reduction loop.
 func stepsOf(acc *schedule.Stage) (int64, error) {
 	n := newNest(acc, make([]expr.Expr, len(acc.Axes)), acc.Tensor.Shape)
-	it := outermost(acc)
+	it := acc.Leaves[slices.IndexFunc(acc.Leaves, func(it *schedule.Iter) bool { return it.Reduce })]
 	switch sp := it.Parent; {
 	case it.Kind != schedule.Serial:
 		return 0, fmt.Errorf("lower: the outermost loop of the reduction of stage %d, which is split by Stream-K, is not a serial loop", acc.ID)
@@ -100,16 +101,6 @@ func stepsOf(acc *schedule.Stage) (int64, error) {
 		return 0, fmt.Errorf("lower: the sums of stage %d are split by Stream-K, and their steps are not whole tiles of an axis", acc.ID)
 	}
 	return n.extent(it), nil
-}
-
-// outermost returns the outermost loop of a reduction.
-func outermost(g *schedule.Stage) *schedule.Iter {
-	for _, it := range g.Leaves {
-		if it.Reduce {
-			return it
-		}
-	}
-	return nil
 }
 
 // sumOrPart emits the sums of a tile with loops n: all of them, a part, or the addition of parts. Then follows rest,

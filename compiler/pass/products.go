@@ -28,7 +28,7 @@ func productsLaunch(b ir.Block) ir.Block {
 func without(b ir.Block) ir.Block {
 	out := make(ir.Block, 0, len(b))
 	for _, st := range b {
-		if !waitsForProducts(st) {
+		if c, ok := st.(*ir.Call); !ok || c.Waits != nvidia.Products {
 			out = append(out, ir.MapInside(st, without))
 		}
 	}
@@ -78,12 +78,6 @@ func (u underway) wait() (waits ir.Block) {
 		waits = ir.Block{ir.Exec(nvidia.Products.Wait, ir.Of(expr.I(0)))}
 	}
 	return waits
-}
-
-// waitsForProducts reports whether a statement waits for products.
-func waitsForProducts(st ir.Stmt) bool {
-	c, ok := st.(*ir.Call)
-	return ok && c.Waits == nvidia.Products
 }
 
 // needs reports whether a statement must wait for the products in flight.

@@ -299,26 +299,11 @@ func around(loops []*ir.For, b ir.Block) ir.Block {
 	for _, l := range loops {
 		fresh[l.Var] = &expr.Var{Name: l.Var.Name, Extent: l.Extent}
 	}
-	b = tensorizeSubstituted(b, fresh)
+	b = ir.Rewrite(b, func(e expr.Expr) expr.Expr { return expr.Substitute(e, fresh) })
 	for _, l := range slices.Backward(loops) {
 		b = ir.Block{&ir.For{Var: fresh[l.Var].(*expr.Var), Extent: l.Extent, Kind: ir.Unrolled, Body: b}}
 	}
 	return b
-}
-
-// tensorizeSubstituted replaces variables in loads, stores and products.
-func tensorizeSubstituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.Store:
-			st = &ir.Store{Buffer: n.Buffer, Index: expr.Substitute(n.Index, by), Value: expr.Substitute(n.Value, by)}
-		case *ir.Call:
-			st = ir.Rewrite(ir.Block{n}, func(e expr.Expr) expr.Expr { return expr.Substitute(e, by) })[0]
-		}
-		out[k] = st
-	}
-	return out
 }
 
 // fetch loads an operand's registers for the terms starting at first: as whole matrices if the layout allows, or

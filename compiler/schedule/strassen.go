@@ -69,7 +69,7 @@ func (s *Schedule) quartered(stageID int, group int64) (*Stage, *quartering, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("stage %d %w", stageID, err)
 	}
-	q := newQuartering(p, group)
+	q := &quartering{p: p, group: group, m: halve(p.row.Extent, 1), k: halve(p.inner.Extent, 1), n: halve(p.column.Extent, group)}
 	if err := q.check(); err != nil {
 		return nil, nil, fmt.Errorf("stage %d %w", stageID, err)
 	}
@@ -87,10 +87,6 @@ type quartering struct {
 	group int64
 	// m, k and n are the extents of a block.
 	m, k, n int64
-}
-
-func newQuartering(p *matmul, group int64) *quartering {
-	return &quartering{p: p, group: group, m: halve(p.row.Extent, 1), k: halve(p.inner.Extent, 1), n: halve(p.column.Extent, group)}
 }
 
 func (q *quartering) check() error {

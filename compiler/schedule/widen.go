@@ -72,7 +72,7 @@ func (s *Schedule) transformable(g *Stage, t *expr.Tensor) error {
 	switch c := s.Constant(t); {
 	case s.Packs[c] != nil || s.Transforms[c] != nil:
 		return fmt.Errorf("constant %d is already packed or transformed", c)
-	case len(s.readers(t)) != 1:
+	case len(s.Consumers(&Stage{Tensor: t})) != 1:
 		return fmt.Errorf("constant %d is also loaded by a stage other than %d", c, g.ID)
 	}
 	return nil
@@ -89,9 +89,6 @@ func (s *Schedule) readThrough(g *Stage, t, copied *expr.Tensor) int {
 func (g *Stage) redirect(from, to *expr.Tensor) {
 	g.Body = expr.RewriteLoads(g.Body, from, func(l *expr.Load) expr.Expr { return to.At(l.Index...) })
 }
-
-// readers returns the stages that load a tensor.
-func (s *Schedule) readers(t *expr.Tensor) []*Stage { return s.Consumers(&Stage{Tensor: t}) }
 
 // holds reports whether type to represents every value of type from, within the same kind.
 func holds(to, from array.DType) bool {

@@ -116,9 +116,6 @@ func viewsOf(readers map[*graph.Value][]*graph.Node, v *graph.Value) []*graph.Va
 	return list
 }
 
-// isPart reports whether the value is a part of another one.
-func isPart(v *graph.Value) bool { return v.Within != nil && v.Within.Begin != nil }
-
 func anyOutput(g *graph.Graph, values []*graph.Value) bool {
 	return slices.ContainsFunc(values, g.IsOutput)
 }

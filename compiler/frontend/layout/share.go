@@ -179,7 +179,7 @@ func (s *sharing) put(v, whole *graph.Value, begin []extent.Extent) (undo func()
 	}
 	path := []*graph.Value{v} // up to the value that a kernel computes
 	for root := v; root.Within != nil; path = append(path, root) {
-		if isPart(root) || root.Producer.Operands[0] != root.Within.Of {
+		if root.Within.Begin != nil || root.Producer.Operands[0] != root.Within.Of {
 			return nil
 		}
 		root = root.Within.Of

@@ -2,6 +2,7 @@ package programgen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -79,7 +80,7 @@ func (e *emitter) determined(g *graph.Graph) error {
 // checks derives the checks of indices. It leaves out those that depend on open extents in a way without a form.
 func (e *emitter) checks(g *graph.Graph) {
 	for _, c := range g.Checks {
-		check := program.IndexCheck{Input: indexOf(g.Inputs, c.Input)}
+		check := program.IndexCheck{Input: slices.Index(g.Inputs, c.Input)}
 		first, known := e.form(c.First)
 		size, ok := e.form(c.Extent)
 		ok = ok && known
@@ -92,15 +93,6 @@ func (e *emitter) checks(g *graph.Graph) {
 			e.program.AddCheck(check)
 		}
 	}
-}
-
-func indexOf[T comparable](list []T, x T) int {
-	for k, y := range list {
-		if x == y {
-			return k
-		}
-	}
-	return -1
 }
 
 // Values describes the values of extents, for messages and names.
