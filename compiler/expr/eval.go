@@ -59,13 +59,8 @@ func OutputShapes(w *Workload, args []*array.Array) [][]int64 {
 }
 
 func checkArg(t *Tensor, a *array.Array) error {
-	if a.DType != t.DType || len(a.Shape) != len(t.Shape) {
+	if a.DType != t.DType || !slices.Equal(a.Shape, t.Shape) {
 		return fmt.Errorf("%v%v, want %v%v", a.DType, a.Shape, t.DType, t.Shape)
-	}
-	for k, e := range t.Shape {
-		if a.Shape[k] != e {
-			return fmt.Errorf("%v%v, want %v%v", a.DType, a.Shape, t.DType, t.Shape)
-		}
 	}
 	return a.Check()
 }

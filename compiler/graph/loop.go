@@ -56,11 +56,6 @@ func (l *Loop) States() (states []*Value) {
 // Next returns the next values of the states.
 func (l *Loop) Next() []*Value { return l.Control[len(l.Control)-1].Operands[2:] }
 
-// ends returns the nodes that end the loop.
-func (l *Loop) ends() []*Node {
-	return slices.DeleteFunc(slices.Clone(l.Control), func(n *Node) bool { return n.Op == op.LoopState })
-}
-
 // carries reports whether a value is one of a state before, or after an iteration.
 func (l *Loop) carries(v *Value) bool {
 	for _, n := range l.Control {
@@ -73,7 +68,10 @@ func (l *Loop) carries(v *Value) bool {
 
 // SetNext replaces the next value of a state.
 func (l *Loop) SetNext(state int, v *Value) {
-	for _, n := range l.ends() {
+	for _, n := range l.Control {
+		if n.Op == op.LoopState {
+			continue
+		}
 		if n.Op == op.LoopEnd && n.Control.State == state {
 			n.Operands[0], n.In[0] = v, v.Value
 		}

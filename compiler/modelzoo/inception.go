@@ -12,11 +12,12 @@ func (v inceptionV3) build(b *builder, x string) string {
 	for _, pooled := range []int64{32, 64, 64} {
 		x = i.local(x, pooled)
 	}
-	x = i.halve(x)
+	x = i.concat(i.reduce(x, 384), i.reduce(i.square(i.one(x, 64), 96, 1), 96), i.maxPool(x, 3, 2, 0))
 	for _, inner := range []int64{128, 160, 160, 192} {
 		x = i.long(x, inner)
 	}
-	x = i.halveAgain(x)
+	long := i.down(i.across(i.one(x, 192), 192, 7), 192, 7)
+	x = i.concat(i.reduce(i.one(x, 192), 320), i.reduce(long, 192), i.maxPool(x, 3, 2, 0))
 	x = i.wide(i.wide(x))
 	return b.classify(x, 1000)
 }
@@ -66,20 +67,11 @@ func (i inception) local(x string, pooled int64) string {
 	return i.concat(i.one(x, 64), five, double, i.pooled(x, pooled))
 }
 
-func (i inception) halve(x string) string {
-	return i.concat(i.reduce(x, 384), i.reduce(i.square(i.one(x, 64), 96, 1), 96), i.maxPool(x, 3, 2, 0))
-}
-
 // long is figure 6: 7×7 convolutions as pairs of one-dimensional ones.
 func (i inception) long(x string, inner int64) string {
 	single := i.down(i.across(i.one(x, inner), inner, 7), 192, 7)
 	double := i.down(i.across(i.down(i.one(x, inner), inner, 7), inner, 7), inner, 7)
 	return i.concat(i.one(x, 192), single, i.across(double, 192, 7), i.pooled(x, 192))
-}
-
-func (i inception) halveAgain(x string) string {
-	long := i.down(i.across(i.one(x, 192), 192, 7), 192, 7)
-	return i.concat(i.reduce(i.one(x, 192), 320), i.reduce(long, 192), i.maxPool(x, 3, 2, 0))
 }
 
 // wide is figure 7: the last convolutions of a branch side by side.

@@ -147,8 +147,8 @@ func read(data []byte, beside *folder) (*Model, error) {
 		}
 		return nil
 	})
-	if err == nil {
-		err = m.check()
+	if err == nil && m.Graph == nil {
+		err = errors.New("no graph: the file is not an ONNX model")
 	}
 	if err != nil {
 		return nil, cmp.Or(refuseOther(data), err)
@@ -173,13 +173,6 @@ func digest(model []byte, beside []DataFile) string {
 		all.Write([]byte(f.SHA256))
 	}
 	return hex.EncodeToString(all.Sum(nil))
-}
-
-func (m *Model) check() error {
-	if m.Graph == nil {
-		return fmt.Errorf("no graph: the file is not an ONNX model")
-	}
-	return nil
 }
 
 // reader checks the input against the limits.

@@ -17,7 +17,10 @@ const maxSuppressions = 2048
 // it. The result has rows of batch, class and box. A negative number of boxes means none, a large one all.
 func (e *expansion) nonMaxSuppression() []*Item {
 	boxes, scores := e.tensor(0), e.tensor(1)
-	e.checkBoxes(boxes, scores)
+	if b, s := boxes.Shape, scores.Shape; b.Rank() != 3 || s.Rank() != 3 || !b.At(2).Is(4) || b.At(0) != s.At(0) || b.At(1) != s.At(2) ||
+		boxes.DType != scores.DType || !boxes.DType.IsFloat() {
+		e.fail("boxes %v and scores %v do not fit", boxes.Type, scores.Type)
+	}
 	wanted, shape := e.parameter(2, array.Int64, 0), scores.Shape
 	rounds := shape.Max()[2] // some find no box if there are fewer
 	if wanted.Const != nil {
@@ -35,13 +38,6 @@ func (e *expansion) nonMaxSuppression() []*Item {
 	there := e.op(And, nil, e.op("Not", nil, e.op(Less, nil, chosen, e.scalar(array.Int64, 0))), e.op(Less, nil, order, wanted))
 	mask := e.flat(there)
 	return only(e.counted(e.selectedBoxes(chosen, e.op(Positions, nil, mask)), 0, e.trues(mask)))
-}
-
-func (e *expansion) checkBoxes(boxes, scores *Value) {
-	b, s := boxes.Shape, scores.Shape
-	if b.Rank() != 3 || s.Rank() != 3 || !b.At(2).Is(4) || b.At(0) != s.At(0) || b.At(1) != s.At(2) || boxes.DType != scores.DType || !boxes.DType.IsFloat() {
-		e.fail("boxes %v and scores %v do not fit", boxes.Type, scores.Type)
-	}
 }
 
 // parameter returns input k, a single number, as a scalar; def if it was omitted.

@@ -267,8 +267,9 @@ func perChannel(g *graph.Graph, family []branch, k, j int) *graph.Value {
 	for i, b := range family {
 		g.Budget.Bytes(b[0].Out.Shape.Max()[axis] * known[i].DType.Bytes())
 		channels := array.New(known[i].DType, b[0].Out.Shape.Max()[axis])
+		size := channels.DType.Bytes()
 		for c := range channels.Len() {
-			copyElement(channels, c, known[i], min(c, known[i].Len()-1))
+			copy(channels.Data[c*size:(c+1)*size], known[i].Data[min(c, known[i].Len()-1)*size:])
 		}
 		known[i] = channels
 	}
@@ -279,11 +280,6 @@ func perChannel(g *graph.Graph, family []branch, k, j int) *graph.Value {
 		}
 	}
 	return g.Constant(n.Operands[j].Name, joined)
-}
-
-func copyElement(to *array.Array, i int64, from *array.Array, j int64) {
-	size := to.DType.Bytes()
-	copy(to.Data[i*size:(i+1)*size], from.Data[j*size:])
 }
 
 // joinArrays concatenates arrays of a node and its siblings along the only axis in which their shapes may differ.

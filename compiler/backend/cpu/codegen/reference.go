@@ -111,7 +111,9 @@ func tile(s *schedule.Schedule, g *schedule.Stage) (tiles int, err error) {
 		extent := int64(1)
 		switch k {
 		case columns:
-			extent = manyColumns(axis.Extent)
+			if extent = divisorAtMost(axis.Extent, tileColumns); extent < tileColumns/8 {
+				extent = axis.Extent // no divisor is large enough to be worthwhile
+			}
 		case rows:
 			extent = divisorAtMost(axis.Extent, tileRows)
 		}
@@ -168,14 +170,6 @@ func lastLong(axes []*expr.Var) (before, last int) {
 		}
 	}
 	return before, last
-}
-
-// manyColumns divides a row of results. It returns the whole row if no divisor is large enough to be worthwhile.
-func manyColumns(extent int64) int64 {
-	if d := divisorAtMost(extent, tileColumns); d >= tileColumns/8 {
-		return d
-	}
-	return extent
 }
 
 // divisorAtMost returns the largest divisor of n that does not exceed limit.
