@@ -124,13 +124,9 @@ func (j *job) reuse(kernels []replayed) (rest []replayed) {
 			rest = append(rest, k)
 			continue
 		}
-		if !contains(found, info) {
+		if !slices.ContainsFunc(found, func(f os.FileInfo) bool { return os.SameFile(f, info) }) {
 			found, j.built.Objects = append(found, info), append(j.built.Objects, object)
 		}
 	}
 	return rest
-}
-
-func contains(files []os.FileInfo, f os.FileInfo) bool {
-	return slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(other, f) })
 }

@@ -61,19 +61,15 @@ func (w *Watch) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case session := <-w.asked:
-			if err := w.calibrate(ctx, session); err != nil && ctx.Err() == nil {
+			times, err := w.alone(ctx)
+			if err == nil {
+				err = w.report(ctx, session, times)
+			}
+			if err != nil && ctx.Err() == nil {
 				w.Logger.Warn("calibration failed", "error", err)
 			}
 		}
 	}
-}
-
-func (w *Watch) calibrate(ctx context.Context, session string) error {
-	times, err := w.alone(ctx)
-	if err != nil {
-		return err
-	}
-	return w.report(ctx, session, times)
 }
 
 // alone calibrates while nothing else runs on this machine.

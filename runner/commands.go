@@ -143,9 +143,6 @@ func newEventReader(r io.Reader, word string) *eventReader {
 	return &eventReader{bufio.NewReaderSize(limit, maxEventBytes), limit, []byte(word)}
 }
 
-// refill restores the size limit of the report.
-func (r *eventReader) refill() { r.limit.N = maxReportBytes }
-
 // next returns the next event, io.EOF at the end, errGarbled for anything else, and errors of the pipe unchanged.
 func (r *eventReader) next() (event, error) {
 	line, err := r.lines.ReadSlice('\n')

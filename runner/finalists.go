@@ -40,16 +40,11 @@ func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *batchRe
 		if err != nil {
 			return err
 		}
-		return h.reportCalibration(ctx, s, after)
+		if err := h.Watch.report(ctx, s.lease.GetSession(), after); err != nil { // the finalists do not fail
+			h.Logger.Warn("calibration not reported", "error", err)
+		}
+		return context.Cause(ctx)
 	}
-}
-
-// reportCalibration reports a calibration around finalists. A failure is only logged and does not fail the finalists.
-func (h *Handler) reportCalibration(ctx context.Context, s *batchReport, times CalibrationTimes) error {
-	if err := h.Watch.report(ctx, s.lease.GetSession(), times); err != nil {
-		h.Logger.Warn("calibration not reported", "error", err)
-	}
-	return context.Cause(ctx)
 }
 
 // remeasureFailedAlone measures failed candidates once more without other candidates' objects, because one object

@@ -210,7 +210,7 @@ func (w *worker) becomesReady(ctx context.Context, limit time.Duration) bool {
 // reconfigure makes a process act as if started with arguments.
 func (w *worker) reconfigure(ctx context.Context, args []string) error {
 	w.served++
-	w.events.refill()
+	w.events.limit.N = maxReportBytes
 	w.watch(ctx)
 	text := strings.Join(args, "\x00") + "\x00"
 	if err := w.send(command{op: cmdArguments, n: uint64(len(text))}); err != nil {

@@ -193,7 +193,7 @@ func (s *session) ask(ctx context.Context) (*tilthv1.LeaseWorkResponse, error) {
 // handle does the work of one lease and makes sure that the lease ends.
 func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) {
 	token := work.GetLease()
-	ctx, drop := context.WithCancelCause(withSubject(life, token.GetSubject()))
+	ctx, drop := context.WithCancelCause(context.WithValue(life, subjectKey{}, token.GetSubject()))
 	defer drop(nil)
 	h := &held{token: token, drop: drop}
 	s.hold(h)

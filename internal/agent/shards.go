@@ -80,11 +80,6 @@ func shardIn(ctx context.Context) int {
 	return -1
 }
 
-// withSubject sets the job or batch that calls concern.
-func withSubject(ctx context.Context, subject string) context.Context {
-	return context.WithValue(ctx, subjectKey{}, subject)
-}
-
 // shardNamed returns the shard of the job or batch that a request concerns, or -1.
 func shardNamed(ctx context.Context, req any) int {
 	if of, is := req.(interface{ GetJobId() string }); is {

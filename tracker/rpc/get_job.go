@@ -29,7 +29,7 @@ func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*til
 // storedJob returns a job that the caller may see.
 func (s *Services) storedJob(ctx context.Context, id string) (*tilthv1.Job, error) {
 	j, err := s.coordinator.Store().Job(id)
-	if errors.Is(err, records.ErrNotFound) || err == nil && !viewerOf(ctx).sees(ownerOf(j.GetSpec())) {
+	if errors.Is(err, records.ErrNotFound) || err == nil && !viewerOf(ctx).sees(records.Owner{Name: j.GetSpec().GetOwner(), Private: j.GetSpec().GetPrivate()}) {
 		return nil, notFound("job", id)
 	}
 	return j, StoreError(err)

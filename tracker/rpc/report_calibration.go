@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -10,21 +11,13 @@ import (
 
 // ReportCalibration implements tilthv1.DeviceServiceServer.
 func (s *Services) ReportCalibration(ctx context.Context, req *tilthv1.ReportCalibrationRequest) (*tilthv1.ReportCalibrationResponse, error) {
-	if err := checkCalibration(req.GetReport()); err != nil {
+	r := req.GetReport()
+	if err := cmp.Or(checkName("report.kernels", r.GetKernels()),
+		checkSamples("report.compute_seconds", r.GetComputeSeconds()), checkSamples("report.memory_seconds", r.GetMemorySeconds())); err != nil {
 		return nil, err
 	}
-	err := s.tryUpdate(ctx, func(c *state.Change) error { return c.Calibrate(req.GetSession(), req.GetReport()) })
+	err := s.tryUpdate(ctx, func(c *state.Change) error { return c.Calibrate(req.GetSession(), r) })
 	return &tilthv1.ReportCalibrationResponse{}, err
-}
-
-func checkCalibration(r *tilthv1.CalibrationReport) error {
-	if err := checkName("report.kernels", r.GetKernels()); err != nil {
-		return err
-	}
-	if err := checkSamples("report.compute_seconds", r.GetComputeSeconds()); err != nil {
-		return err
-	}
-	return checkSamples("report.memory_seconds", r.GetMemorySeconds())
 }
 
 func checkSamples(field string, samples []float64) error {

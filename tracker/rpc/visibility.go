@@ -28,10 +28,6 @@ func viewerOf(ctx context.Context) viewer {
 // sees reports whether the viewer may know that the job exists.
 func (v viewer) sees(job records.Owner) bool { return !job.Private || v.all || job.Name == v.name }
 
-func ownerOf(spec *tilthv1.JobSpec) records.Owner {
-	return records.Owner{Name: spec.GetOwner(), Private: spec.GetPrivate()}
-}
-
 // jobOwner returns the owner of an open or ended job.
 func (s *Services) jobOwner(id string) (owner records.Owner, err error) {
 	var open bool

@@ -51,7 +51,10 @@ func (c *Change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 		case due.closed != nil:
 			c.write.DropClosed(due.closed.first, due.closed.beyond)
 		case a != nil && a.gone:
-			c.forgetAgent(a, now)
+			// Entries queued for its session, or for a predecessor of a rejoined agent, are ignored.
+			if now.After(a.deadline) && c.agents[a.name()] == a {
+				c.forget(a)
+			}
 		case a != nil && c.sessions[a.session] == a:
 			due.at = a.deadline
 			again = append(again, due)

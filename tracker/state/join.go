@@ -37,7 +37,9 @@ func (c *Change) Join(spec *tilthv1.AgentSpec, session, identity string) (Joined
 		a.failures = old.failures
 	}
 	c.admit(a)
-	c.forgetOldest()
+	for c.gone.Len() > c.cfg.Limits.Gone { // agents choose their names freely, so their number must be bounded
+		c.forget(c.gone.Front().Value.(*agent))
+	}
 	told := Joined{HeartbeatInterval: c.heartbeatInterval(), Calibrate: c.rejoined(a)}
 	c.write.PutAgent(a.proto())
 	c.log.Info("agent joined", "agent", spec.GetName(), "kind", wire.AgentKind(spec.GetKind()), "version", spec.GetVersion())

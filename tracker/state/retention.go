@@ -131,15 +131,6 @@ func (m *Machine) keptUntil(a *agent) time.Time {
 	return m.cfg.Clock().Add(keep - m.cfg.Now().Sub(a.seen))
 }
 
-// forgetAgent forgets an agent whose retention has ended. Entries queued for its session, or for a predecessor of a
-// rejoined agent, are ignored.
-func (c *Change) forgetAgent(a *agent, now time.Time) {
-	if !now.After(a.deadline) || c.agents[a.name()] != a {
-		return
-	}
-	c.forget(a)
-}
-
 // forget removes a gone agent, and its device unless that is cordoned or quarantined.
 func (c *Change) forget(a *agent) {
 	c.forgetName(a.name())
@@ -160,14 +151,6 @@ func (m *Machine) forgetName(name string) {
 	m.load.agentBytes -= a.specBytes
 	if a.goneAt != nil {
 		m.gone.Remove(a.goneAt)
-	}
-}
-
-// forgetOldest evicts the agents that have been gone longest. Agents choose their names freely, so their number must
-// be bounded.
-func (c *Change) forgetOldest() {
-	for c.gone.Len() > c.cfg.Limits.Gone {
-		c.forget(c.gone.Front().Value.(*agent))
 	}
 }
 
