@@ -38,18 +38,13 @@ func mapBlocks(b Block, change func(Block, Allocated) Block, around Allocated) B
 			in[n.Buffer.Tensor] = n.Buffer
 		}
 	}
-	out := make(Block, len(b))
-	for k, st := range b {
-		switch n := st.(type) {
-		case *For:
-			if n.Kind != Vector {
-				st = n.With(mapBlocks(n.Body, change, in))
-			}
-		case *If:
-			st = &If{Cond: n.Cond, Then: mapBlocks(n.Then, change, in), Else: mapBlocks(n.Else, change, in)}
+	inside := func(b Block) Block { return mapBlocks(b, change, in) }
+	out := MapEach(b, func(st Stmt) Stmt {
+		if n, ok := st.(*For); ok && n.Kind == Vector {
+			return st
 		}
-		out[k] = st
-	}
+		return MapInside(st, inside)
+	})
 	return change(out, in)
 }
 
@@ -76,21 +71,25 @@ func MapInside(st Stmt, change func(Block) Block) Stmt {
 	return st
 }
 
+// MapEach replaces each statement of type S by the one that change returns, or, if that is nil, those inside it.
+func MapEach[S Stmt](b Block, change func(S) Stmt) Block {
+	out := make(Block, len(b))
+	for k, st := range b {
+		if n, ok := st.(S); ok {
+			if out[k] = change(n); out[k] != nil {
+				continue
+			}
+		}
+		out[k] = MapInside(st, func(b Block) Block { return MapEach(b, change) })
+	}
+	return out
+}
+
 // MapLoops returns a program in which each loop is replaced by the result of change, inner loops first.
 func MapLoops(f *Func, change func(*For) Stmt) *Func { return f.With(mapLoops(f.Body, change)) }
 
 func mapLoops(b Block, change func(*For) Stmt) Block {
-	out := make(Block, len(b))
-	for k, st := range b {
-		switch n := st.(type) {
-		case *For:
-			st = change(n.With(mapLoops(n.Body, change)))
-		case *If:
-			st = &If{Cond: n.Cond, Then: mapLoops(n.Then, change), Else: mapLoops(n.Else, change)}
-		}
-		out[k] = st
-	}
-	return out
+	return MapEach(b, func(n *For) Stmt { return change(n.With(mapLoops(n.Body, change))) })
 }
 
 // Changed returns the tensors that a block allocates or writes.

@@ -160,13 +160,10 @@ func (o pipelineTensors) fills(st ir.Stmt) bool {
 }
 
 func (o pipelineTensors) asynchronous(b ir.Block) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
+	return ir.MapEach(b, func(st ir.Stmt) ir.Stmt {
 		if c, ok := o.copied(st); ok {
-			out[k] = c
-			continue
+			return c
 		}
-		out[k] = ir.MapInside(st, o.asynchronous)
-	}
-	return out
+		return nil
+	})
 }

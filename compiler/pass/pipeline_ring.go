@@ -59,29 +59,22 @@ func (l *pipelineLoop) begun(step, place expr.Expr) (b ir.Block) {
 }
 
 func (l *pipelineLoop) asynchronous(b ir.Block, step expr.Expr) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
+	return ir.MapEach(b, func(st ir.Stmt) ir.Stmt {
 		switch n := st.(type) {
-		case *ir.For:
-			st = n.With(l.asynchronous(n.Body, step))
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: l.asynchronous(n.Then, step), Else: l.asynchronous(n.Else, step)}
 		case *ir.Copy:
 			c := *n
 			c.To, c.Index, c.Starts = l.rings[n.To.Tensor], l.slot(n.To.Tensor, step, n.Index), nvidia.Copies
-			st = &c
+			return &c
 		case *ir.Store:
 			t := n.Buffer.Tensor
 			index := l.slot(t, step, n.Index)
 			if from, valid, ok := schedule.CopyOf(n.Value); ok {
-				st = &ir.Copy{To: l.rings[t], Index: index, From: from, Elements: 1, Valid: valid, Starts: nvidia.Copies}
-			} else { // zero, for this step
-				st = &ir.Store{Buffer: l.rings[t], Index: index, Value: n.Value}
+				return &ir.Copy{To: l.rings[t], Index: index, From: from, Elements: 1, Valid: valid, Starts: nvidia.Copies}
 			}
+			return &ir.Store{Buffer: l.rings[t], Index: index, Value: n.Value} // zero, for this step
 		}
-		out[k] = st
-	}
-	return out
+		return nil
+	})
 }
 
 // computed returns the computation with reads from the rings.

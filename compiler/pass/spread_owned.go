@@ -268,18 +268,12 @@ func atThread(e expr.Expr, t int64) expr.Expr {
 
 // rewrite replaces the accesses to a buffer by accesses to each thread's part.
 func rewrite(b ir.Block, from, to *ir.Buffer, d digits) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
-			st = n.With(inThreads(n.Body, n, from, to, d))
-		} else if ok {
-			st = n.With(rewrite(n.Body, from, to, d))
-		} else if n, ok := st.(*ir.If); ok {
-			st = &ir.If{Cond: n.Cond, Then: rewrite(n.Then, from, to, d), Else: rewrite(n.Else, from, to, d)}
+	return ir.MapEach(b, func(n *ir.For) ir.Stmt {
+		if n.Kind != ir.Threads {
+			return nil
 		}
-		out[k] = st
-	}
-	return out
+		return n.With(inThreads(n.Body, n, from, to, d))
+	})
 }
 
 // inThreads rewrites the body of a loop over threads.
@@ -288,17 +282,10 @@ func inThreads(b ir.Block, loop *ir.For, from, to *ir.Buffer, d digits) ir.Block
 	read := func(e expr.Expr) expr.Expr {
 		return expr.RewriteLoads(e, from.Tensor, func(l *expr.Load) expr.Expr { return to.Tensor.At(local(l.Index[0])) })
 	}
-	var stores func(b ir.Block) ir.Block
-	stores = func(b ir.Block) ir.Block {
-		out := make(ir.Block, len(b))
-		for k, st := range b {
-			if n, ok := st.(*ir.Store); ok && n.Buffer.Tensor == from.Tensor {
-				out[k] = &ir.Store{Buffer: to, Index: local(n.Index), Value: n.Value}
-				continue
-			}
-			out[k] = ir.MapInside(st, stores)
+	return ir.MapEach(ir.Rewrite(b, read), func(n *ir.Store) ir.Stmt {
+		if n.Buffer.Tensor != from.Tensor {
+			return n
 		}
-		return out
-	}
-	return stores(ir.Rewrite(b, read))
+		return &ir.Store{Buffer: to, Index: local(n.Index), Value: n.Value}
+	})
 }

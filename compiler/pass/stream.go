@@ -12,7 +12,7 @@ import (
 // must fence before they signal other workers. A store qualifies if it has all lanes of its type and an aligned index.
 func Stream(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
 	m := &marker{lanes: lanes}
-	done := f.With(m.block(f.Body))
+	done := f.With(ir.MapEach(f.Body, m.loop))
 	done.Streams = m.found
 	return done
 }
@@ -23,27 +23,15 @@ type marker struct {
 	found bool
 }
 
-func (m *marker) block(b ir.Block) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
-		if n, ok := st.(*ir.For); ok {
-			out[k] = m.loop(n)
-			continue
-		}
-		out[k] = ir.MapInside(st, m.block)
-	}
-	return out
-}
-
 func (m *marker) loop(n *ir.For) ir.Stmt {
 	if n.Kind == ir.Vector {
 		return n.With(m.vectors(n))
 	}
 	if n.Kind != ir.Parallel {
-		return n.With(m.block(n.Body))
+		return nil
 	}
 	body := &marker{lanes: m.lanes}
-	done := n.With(body.block(n.Body))
+	done := n.With(ir.MapEach(n.Body, body.loop))
 	done.Streams = body.found
 	return done
 }

@@ -14,7 +14,7 @@ import (
 // over its threads as schedule.Tensorize describes; the instruction layout then only determines which thread
 // fetches which operand elements. Loops that do not match become serial and compute the same.
 func Tensorize(f *ir.Func) *ir.Func {
-	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return launchOf(b).block(b) })
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return ir.MapEach(b, launchOf(b).threads) })
 }
 
 // tensorizeLaunch holds the tensors in registers and the buffers in shared memory.
@@ -37,20 +37,12 @@ func launchOf(b ir.Block) tensorizeLaunch {
 	return l
 }
 
-func (l tensorizeLaunch) block(b ir.Block) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
-			out[k] = l.threads(n)
-			continue
-		}
-		out[k] = ir.MapInside(st, l.block)
+// threads rewrites a loop over threads, and defines the names that instruction layouts need. It returns nil for any
+// other loop.
+func (l tensorizeLaunch) threads(n *ir.For) ir.Stmt {
+	if n.Kind != ir.Threads {
+		return nil
 	}
-	return out
-}
-
-// threads rewrites a loop over threads, and defines the names that instruction layouts need.
-func (l tensorizeLaunch) threads(n *ir.For) *ir.For {
 	w := newWarp(l, n)
 	body := w.block(n.Body, true)
 	return n.With(append(w.names(body), body...))

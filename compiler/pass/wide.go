@@ -13,27 +13,15 @@ const maxBytes = 16
 // first element is aligned to the copy's size in both, given aligned arrays. It expands other vector loops, since
 // GPU threads have no lanes of their own.
 func Wide(f *ir.Func) *ir.Func {
-	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return wideLaunch{ir.Changed(b)}.block(b) })
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return ir.MapEach(b, wideLaunch{ir.Changed(b)}.loop) })
 }
 
 // wideLaunch holds the tensors that a launch allocates or writes.
 type wideLaunch struct{ changed map[*expr.Tensor]bool }
 
-func (l wideLaunch) block(b ir.Block) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
-		if n, ok := st.(*ir.For); ok {
-			out[k] = l.loop(n)
-			continue
-		}
-		out[k] = ir.MapInside(st, l.block)
-	}
-	return out
-}
-
 func (l wideLaunch) loop(n *ir.For) ir.Stmt {
 	if n.Kind != ir.Vector {
-		return n.With(l.block(n.Body))
+		return nil
 	}
 	if len(n.Body) == 1 {
 		if c := l.copied(n, n.Body[0]); c != nil {
