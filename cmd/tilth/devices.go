@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -14,11 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
-
-func newDevices(a *app) *cobra.Command {
-	return branch("devices", "Manage a farm's devices: which get work, and what they can be tuned for",
-		newDevicesList(a), newDevicesShow(a), newDevicesCordon(a), newDevicesUncordon(a), newDevicesDrain(a), newDevicesRecalibrate(a))
-}
 
 // deviceRow is a device in a listing.
 type deviceRow struct {

@@ -22,11 +22,6 @@ import (
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
-func newRecords(a *app) *cobra.Command {
-	return branch("records", "Look up, list, export, import, exchange and prune measurements",
-		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsSync(a), newRecordsPrune(a), newRecordsVerify(a), newRecordsCompact(a), newRecordsDoctor(a))
-}
-
 // recordsName is the name of the records file in the user's or a tracker's data folder.
 const recordsName = "tilth.db"
 

@@ -87,10 +87,14 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
 	)
 	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a),
-		newCompare(a), newGuard(a), newCheck(a), branch("package", "Look at packages", newPackageShow(a)), newRecords(a),
+		newCompare(a), newGuard(a), newCheck(a), branch("package", "Look at packages", newPackageShow(a)),
+		branch("records", "Look up, list, export, import, exchange and prune measurements",
+			newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsSync(a), newRecordsPrune(a), newRecordsVerify(a), newRecordsCompact(a), newRecordsDoctor(a)),
 		branch("kernels", "Check kernels that you wrote, and print what tasks compute", newKernelsCheck(a), newKernelsTasks(a)),
 		newTargets(a), newDoctor(a))
-	add(root, groupFarm, newJobs(a), newDevices(a),
+	add(root, groupFarm, newJobs(a),
+		branch("devices", "Manage a farm's devices: which get work, and what they can be tuned for",
+			newDevicesList(a), newDevicesShow(a), newDevicesCordon(a), newDevicesUncordon(a), newDevicesDrain(a), newDevicesRecalibrate(a)),
 		branch("board", "Prepare boards without an operating system", newBoardMonitor(a)))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newRunServer(a), newModelServer(a), newSign(a), newVerify(a), newVersion(a))

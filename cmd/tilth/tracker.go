@@ -75,7 +75,8 @@ func newTracker(a *app) *cobra.Command {
 	}
 	var f serveFlags
 	f.add(c)
-	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a), newTrackerRestore(a), newTrackerVerify(a), newTrackerConvert(a))
+	c.AddCommand(newTrackerCerts(a), branch("token", "Create, list and revoke the tokens of callers", newTokenCreate(a), newTokenList(a), newTokenRevoke(a)),
+		newTrackerBackup(a), newTrackerRestore(a), newTrackerVerify(a), newTrackerConvert(a))
 	return a.service(c, f.check, func(ctx context.Context) error { return f.run(ctx, a) })
 }
 

@@ -18,11 +18,6 @@ import (
 // tokenLifetime is the default lifetime of a token.
 const tokenLifetime = 365 * 24 * time.Hour
 
-func newTrackerToken(a *app) *cobra.Command {
-	return branch("token", "Create, list and revoke the tokens of callers",
-		newTokenCreate(a), newTokenList(a), newTokenRevoke(a))
-}
-
 // tokensFlag adds --tokens.
 func tokensFlag(c *cobra.Command, path *string) {
 	c.Flags().StringVar(path, "tokens", "", "the tracker's `file` of tokens")
