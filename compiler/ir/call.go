@@ -49,12 +49,13 @@ type Alternative struct {
 // Executor is who executes an instruction.
 type Executor uint8
 
+// The executors. Those of ByThread and ByGroup are inside a loop over threads.
 const (
 	// ByWorker is a thread of a processor.
 	ByWorker Executor = iota
-	// ByThread is each thread of a block on its own, ByGroup some of them together: a warp or a warpgroup. Both are
-	// inside a loop over threads.
+	// ByThread is each thread of a block on its own.
 	ByThread
+	// ByGroup is some threads of a block together: a warp or a warpgroup.
 	ByGroup
 	// ByBlock is each thread of a block, in uniform control flow outside loops over threads.
 	ByBlock
@@ -93,16 +94,19 @@ const (
 // Form is the C code of an operand.
 type Form uint8
 
+// The forms.
 const (
 	// Number is an index, or the value of an expression.
 	Number Form = iota
-	// Address is the address of an element, Strided the same followed by the distance between rows in elements, and
-	// StridedBytes by that in bytes.
+	// Address is the address of an element.
 	Address
+	// Strided is the address of an element, followed by the distance between rows in elements.
 	Strided
+	// StridedBytes is the address of an element, followed by the distance between rows in bytes.
 	StridedBytes
-	// Place is an array and an index, Whole an array and its length.
+	// Place is an array and an index.
 	Place
+	// Whole is an array and its length.
 	Whole
 	// Variable is a vector in a variable or in memory.
 	Variable

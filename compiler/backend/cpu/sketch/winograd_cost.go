@@ -86,10 +86,9 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	blocks := float64(x.images*z.ty*z.tx) / covered * x.unused(z)
 	in, out := float64(sketch.CeilDiv(x.ic, x.lanes)), float64(sketch.CeilDiv(x.oc, x.lanes))
 	transforms := covered * (in*dataCycles(f) + out*resultCycles(f))
-	switch {
-	case p.image == sketch.Inline:
+	if p.image == sketch.Inline {
 		transforms += covered * in * 1.2 * float64(f.Products)
-	default:
+	} else {
 		transforms += covered * in * 4 * float64(f.Fetched)
 	}
 	product := x.productCycles(t, z, f.Products)
