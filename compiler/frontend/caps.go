@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// minRatio is the ratio between consecutive caps if none are given; it grows if there would be too many kernels,
-	// until there are none at noRatio. Kernels end at the extents of an execution, so that those for far larger ones
-	// lose little.
+	// minRatio is the ratio between consecutive caps that the compiler chooses. It grows while there would be too many
+	// kernels; noRatio means no caps. Loops end at the extents of an execution, so kernels for much larger extents are
+	// nearly as fast.
 	minRatio, noRatio = 8, 1 << 25
 	// maxVariants limits the kernels of a task, one for each combination of caps. maxKernels stands for all larger
 	// numbers of combinations.
@@ -52,11 +52,11 @@ func (b Bounds) units() Bounds {
 	return u
 }
 
-// choose sets the caps of extents, and the points at which their kernels are timed. If no extent has caps, kernels for
-// smaller extents have default schedules, and others are tuned.
+// choose sets the caps of extents, and the points at which their kernels are timed. It chooses the caps, and given is
+// false, unless the user gave caps or a distribution, for which the kernels are tuned.
 func choose(extents []program.Extent, open map[string]Bounds) (given bool, err error) {
 	for _, e := range extents {
-		given = given || open[e.Name].Caps != nil
+		given = given || open[e.Name].Caps != nil || len(open[e.Name].Frequencies) > 0
 	}
 	for ratio := int64(minRatio); ratio <= noRatio; ratio *= 2 {
 		for k := range extents {
@@ -119,7 +119,7 @@ func (b Bounds) points(least, most int64) []int64 {
 }
 
 // quantile returns the smallest extent that the given share of the executions from least to most does not exceed;
-// known is false if there are none.
+// known reports whether the distribution has any.
 func (b Bounds) quantile(least, most int64, share float64) (n int64, known bool) {
 	var within []int64
 	left := 0.0

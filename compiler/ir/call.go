@@ -46,7 +46,7 @@ type Alternative struct {
 	If, Code string
 }
 
-// Executor is who executes an instruction.
+// Executor identifies the threads that execute an instruction together.
 type Executor uint8
 
 // The executors. Those of ByThread and ByGroup are inside a loop over threads.

@@ -5,31 +5,31 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
+// program returns the program of a workload with a schedule that can be lowered.
+func program(t *testing.T, workload, trace string) *ir.Func {
+	t.Helper()
+	f, err := lowered(t, workload, trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // TestLoopsEndAtTheirLimits computes 8*n of 32 rows in tiles of 4. Since n is at most 4, no loop compares its end with
 // that of the whole axis.
 func TestLoopsEndAtTheirLimits(t *testing.T) {
-	const rows = "tilth-workload 1\ninput t0 f32[32]\ninput t1 i64[]<=4\n" +
+	const rows = "input t0 f32[32]\ninput t1 i64[]<=4\n" +
 		"map t2 f32[32] while i0 (mul [t1] 8) = (add [t0 i0] 0x1p+00:f32)\noutput t2\n"
 	for trace, want := range map[string]string{
 		"":                "for x0_0 < 32 from 0 before n0 * 8\n",
 		"split 0 0 4 0\n": "for x0_1 < 8 from 0 before n0 * 2\n",
 	} {
-		w, err := expr.Parse(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+trace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := lower.Schedule(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := program(t, rows, trace)
 		if text := f.Text(); !strings.Contains(text, want) {
 			t.Errorf("%q:\n%s", trace, text)
 		}
@@ -43,18 +43,7 @@ func TestStagesInsideAnotherEndWhereItNeedsNoMore(t *testing.T) {
 		"map t3 f32[8] = (add [t0 i0] 0x1p+00:f32)\nmap t4 f32[32] while i0 [t2] = [t3 (floordiv i0 4)]\n": "for x0_0 < 4 from 0 before min(floordiv(n0 + 3, 4) + x1_1 * -4, 4)\n",
 		"map t3 i64[8] = (min [t1 i0] 7)\nmap t4 f32[32] while i0 [t2] = [t0 [t3 (floordiv i0 4)]]\n":      "for x0_0 < 4\n",
 	} {
-		w, err := expr.Parse("tilth-workload 1\ninput t0 f32[8]\ninput t1 i64[8]\ninput t2 i64[]<=32\n" + stages + "output t4\n")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := schedule.Replay(w, []byte("tilth-trace 1\nsplit 1 0 16 0\ncompute-at 0 1 1\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := lower.Schedule(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := program(t, "input t0 f32[8]\ninput t1 i64[8]\ninput t2 i64[]<=32\n"+stages+"output t4\n", "split 1 0 16 0\ncompute-at 0 1 1\n")
 		if text := f.Text(); !strings.Contains(text, want) {
 			t.Errorf("%s has no %q", text, want)
 		}
@@ -63,19 +52,8 @@ func TestStagesInsideAnotherEndWhereItNeedsNoMore(t *testing.T) {
 
 // TestSplitsOfFusedAxesEndAtTheInnerLimit has 4 rows of n of 16 elements, fused and divided into chunks of 8.
 func TestSplitsOfFusedAxesEndAtTheInnerLimit(t *testing.T) {
-	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[4,16]\ninput t1 i64[]<=16\n" +
-		"map t2 f32[4,16] while i1 [t1] = (add [t0 i0 i1] 0x1p+00:f32)\noutput t2\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := schedule.Replay(w, []byte("tilth-trace 1\nfuse 0 0 1\nsplit 0 2 8 0\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := lower.Schedule(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := program(t, "input t0 f32[4,16]\ninput t1 i64[]<=16\n"+
+		"map t2 f32[4,16] while i1 [t1] = (add [t0 i0 i1] 0x1p+00:f32)\noutput t2\n", "fuse 0 0 1\nsplit 0 2 8 0\n")
 	if text, want := f.Text(), "if x0_4 + floormod(x0_3, 2) * 8 < n0\n"; !strings.Contains(text, want) {
 		t.Errorf("%s has no %q", text, want)
 	}

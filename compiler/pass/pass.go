@@ -40,7 +40,7 @@ type entry struct {
 	name string
 	// after lists the passes that must run earlier where both run.
 	after rules
-	// essential says why no program can do without the pass; empty if the pass only makes programs faster.
+	// essential is the reason that programs need the pass; it is empty for an optimization.
 	essential string
 	run       func(*ir.Func, *Config) (*ir.Func, error)
 }

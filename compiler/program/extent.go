@@ -17,7 +17,7 @@ type Extent struct {
 	// the kernels of each cap, and then of Max, are timed.
 	Caps   []int64
 	Points [][]int64
-	// CapsGiven is set if the user gave the caps of some extent.
+	// CapsGiven is set if the user gave caps, or a distribution, of some extent: kernels for all caps are tuned.
 	CapsGiven bool
 	// Value is an index in Values, of a scalar of type i64.
 	Value int

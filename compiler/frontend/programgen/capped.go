@@ -79,6 +79,9 @@ func (e *emitter) variants(w *expr.Workload, l *op.Lowering, name string) (list 
 		}
 		list = append(list, v)
 	}
+	if len(smaller) > 0 && !extents[0].CapsGiven {
+		all.share = 1 // only this kernel is tuned, and stands for all executions
+	}
 	return list, all.share, nil
 }
 

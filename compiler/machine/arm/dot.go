@@ -60,14 +60,14 @@ func sveDot(text string, lanes int64) string {
 type Square struct {
 	// Terms is the number of terms per row and column.
 	Terms int64
-	// Name is the instruction, Macro what announces it, and Elements their name in assembler syntax.
+	// Name is the instruction, Macro is defined where it is available, and Elements their name in assembler syntax.
 	Name, Macro, Elements string
 }
 
-// Squares returns the instruction for operands of two types; its Terms are 0 if there is none. They neither round
-// integers nor saturate. Those of bfloat16 add two pairs in sequence. Most cores only have the older rules for this,
-// as for bfdot: the sum of a pair is rounded to odd before it is added and rounded again, and denormal numbers are
-// flushed to zero.
+// Squares returns the instruction for operands of two types; its Terms are 0 if no instruction supports them. They
+// neither round integers nor saturate. Those of bfloat16 add two pairs in sequence. Most cores only have the older
+// rules for this, as for bfdot: the sum of a pair is rounded to odd before it is added and rounded again, and
+// denormal numbers are flushed to zero.
 func Squares(a, b array.DType) Square {
 	switch {
 	case a == array.Int8 && b == array.Int8:
