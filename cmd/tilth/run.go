@@ -121,7 +121,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().BoolVar(&r.printTime, "print-time", false, "print mean, median, min, max, standard deviation, p90 and p99 in ms, and inferences/s")
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
-	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (median of --repeat executions) and the machine's limits")
+	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (of --repeat executions) and the machine's limits")
 	c.Flags().IntVar(&r.decode, "decode", 0, "decode `n` tokens greedily, and print them and their time (decoders)")
 	atLeast(c, 1, "repeat", "number")
 	atLeast(c, 0, "decode")

@@ -109,11 +109,11 @@ func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.
 		return m, err
 	}
 	defer release()
-	calls, err := inTurns(ctx, files, began.Add(limit/2), func(m *aot.Model) ([]float64, error) { return m.Profile() })
+	alone, err := inTurns(ctx, files, began.Add(limit/2), false)
 	if err != nil {
 		return m, err
 	}
-	m.Tasks = measuredTasks(p, calls)
+	m.Tasks = measuredTasks(p, alone)
 	kept, err := t.keepDefaults(ctx, name, c, defaults, tuned, m.Tasks)
 	if err == nil && kept {
 		_, err = t.compileFor(ctx, p, c, c.chosen, files[1])
@@ -121,58 +121,82 @@ func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.
 	if err != nil {
 		return m, err
 	}
-	whole, err := inTurns(ctx, files, began.Add(limit), func(m *aot.Model) ([]float64, error) { return m.Time(ctx, 1, 1) })
+	both, err := inTurns(ctx, files, began.Add(limit), true)
 	if err != nil {
 		return m, err
 	}
-	untuned, best := slices.Concat(whole[0]...), slices.Concat(whole[1]...)
+	untuned, best := both[0].whole, both[1].whole
 	m.UntunedSeconds, m.TunedSeconds, m.Paired = stats.Of(untuned).Median, stats.Of(best).Median, stats.PairedRatio(untuned, best)
 	m.Verdict = m.Paired.Verdict()
+	for k, task := range measuredTasks(p, both) {
+		m.Tasks[k].UntunedSeconds = task.UntunedSeconds
+		if c.preferred[task.Workload] == nil {
+			m.Tasks[k].TunedSeconds = task.TunedSeconds
+		}
+	}
 	return m, nil
 }
 
-// inTurns loads packages and executes them in turns until end. It returns the results of execute by package and turn.
-func inTurns(ctx context.Context, files []string, end time.Time, execute func(*aot.Model) ([]float64, error)) (results [2][][]float64, err error) {
+// executions holds the seconds of a package's executions: of each call, and of the whole model.
+type executions struct {
+	calls [][]float64
+	whole []float64
+}
+
+// inTurns loads two packages and executes them in turns until end, to time their calls and, if whole is set, all of
+// them together.
+func inTurns(ctx context.Context, files []string, end time.Time, whole bool) (took [2]executions, err error) {
 	models, err := loadToTime(files, extentsFlag{})
 	if err != nil {
-		return results, err
+		return took, err
 	}
 	defer func() { err = errors.Join(err, closeModels(models)) }()
 	for turn := 0; turn < minCompareTurns || turn < maxCompareTurns && time.Now().Before(end); turn++ {
 		for k, m := range models {
 			if ctx.Err() != nil {
-				return results, context.Cause(ctx)
+				return took, context.Cause(ctx)
 			}
-			seconds, err := execute(m)
+			if whole {
+				seconds, err := m.Time(ctx, 1, 1)
+				if err != nil {
+					return took, err
+				}
+				took[k].whole = append(took[k].whole, seconds...)
+			}
+			calls, err := m.Profile()
 			if err != nil {
-				return results, err
+				return took, err
 			}
-			results[k] = append(results[k], seconds)
+			took[k].calls = append(took[k].calls, calls)
 		}
 	}
-	return results, nil
+	return took, nil
 }
 
-// measuredTasks returns the latency of each task within the model, given the seconds of its calls by package and turn.
-// It is 0 for a task that was not executed.
-func measuredTasks(p *program.Program, calls [2][][]float64) []progress.MeasuredTask {
+// measuredTasks returns the latency of each task within the model, given the executions of both packages. It is 0 for a
+// task that was not executed.
+func measuredTasks(p *program.Program, took [2]executions) []progress.MeasuredTask {
 	list := make([]progress.MeasuredTask, len(p.Tasks))
+	typical := [2][]float64{stats.Parts(took[0].calls), stats.Parts(took[1].calls)}
 	for k, task := range p.Tasks {
-		var seconds [2][]float64
-		for i := range seconds {
-			for _, turn := range calls[i] {
-				sum, n := 0.0, 0
-				for call, took := range turn {
-					if p.Calls[call].Task == k && took >= 0 {
-						sum, n = sum+took, n+1
-					}
+		perCall := func(calls []float64) float64 {
+			sum, n := 0.0, 0
+			for call, seconds := range calls {
+				if p.Calls[call].Task == k && seconds >= 0 {
+					sum, n = sum+seconds, n+1
 				}
-				seconds[i] = append(seconds[i], sum/max(1, float64(n)))
+			}
+			return sum / max(1, float64(n))
+		}
+		var turns [2][]float64
+		for i := range turns {
+			for _, calls := range took[i].calls {
+				turns[i] = append(turns[i], perCall(calls))
 			}
 		}
 		list[k] = progress.MeasuredTask{
-			Task: task.Name, Workload: task.Workload.Digest(), UntunedSeconds: stats.Of(seconds[0]).Median, TunedSeconds: stats.Of(seconds[1]).Median,
-			Paired: stats.PairedRatio(seconds[0], seconds[1]),
+			Task: task.Name, Workload: task.Workload.Digest(), UntunedSeconds: perCall(typical[0]), TunedSeconds: perCall(typical[1]),
+			Paired: stats.PairedRatio(turns[0], turns[1]),
 		}
 	}
 	return list

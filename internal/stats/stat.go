@@ -53,6 +53,31 @@ func quantile(sorted []float64, share float64) float64 {
 	return sorted[k] + part*(sorted[min(k+1, len(sorted)-1)]-sorted[k])
 }
 
+// Parts returns the typical time of each part of a process, given their times in each of its executions: the mean over
+// the executions whose sums are in the middle half. Unlike medians, which leave out what disturbs another part in each
+// execution, they add up to a typical sum. Parts that were not executed are negative.
+func Parts(executions [][]float64) []float64 {
+	if len(executions) == 0 {
+		return nil
+	}
+	sum := func(parts []float64) (total float64) {
+		for _, v := range parts {
+			total += max(0, v)
+		}
+		return total
+	}
+	sorted := slices.SortedStableFunc(slices.Values(executions), func(a, b []float64) int { return cmp.Compare(sum(a), sum(b)) })
+	apart := (len(sorted) - 1) / 4
+	middle := sorted[apart : len(sorted)-apart]
+	mean := make([]float64, len(middle[0]))
+	for _, parts := range middle {
+		for k, v := range parts {
+			mean[k] += v / float64(len(middle))
+		}
+	}
+	return mean
+}
+
 // lowerHalf is the distance between the lower quartile and the median of a normal distribution, in standard
 // deviations.
 const lowerHalf = 0.6745

@@ -38,3 +38,24 @@ func TestQuartiles(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsAddUp disturbs another part in each execution, and one execution as a whole.
+func TestPartsAddUp(t *testing.T) {
+	var executions [][]float64
+	for k := range 9 {
+		parts := []float64{1, 2, 3, -1}
+		parts[k%3] += 0.5
+		executions = append(executions, parts)
+	}
+	executions[4] = []float64{10, 10, 10, -1}
+	got := Parts(executions)
+	if sum := got[0] + got[1] + got[2]; math.Abs(sum-6.5) > 1e-9 || got[3] >= 0 {
+		t.Errorf("the parts %v add up to %v", got, sum)
+	}
+	if one := Parts([][]float64{{1, 2}}); len(one) != 2 || one[0] != 1 || one[1] != 2 {
+		t.Errorf("one execution has the parts %v", one)
+	}
+	if Parts(nil) != nil {
+		t.Error("no execution has parts")
+	}
+}

@@ -94,11 +94,11 @@ type Work struct {
 	BoundBy      string  `json:"bound_by,omitempty"`
 }
 
-// Of executes a model repeat times, takes the median of each call and compares it with the machine's peak. It
-// returns the cause if ctx ends.
+// Of executes a model repeat times, at least once, and compares the typical time of each call (stats.Parts) with the
+// machine's peak. It returns the cause if ctx ends.
 func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile, error) {
 	manifest := m.Manifest()
-	samples := make([][]float64, len(manifest.Calls))
+	var executions [][]float64
 	for range repeat {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -107,15 +107,9 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 		if err != nil {
 			return nil, err
 		}
-		for i, seconds := range calls {
-			samples[i] = append(samples[i], seconds)
-		}
+		executions = append(executions, calls)
 	}
-	medians := make([]float64, len(samples))
-	for i := range samples {
-		medians[i] = stats.Of(samples[i]).Median
-	}
-	p := summarize(manifest, m.Extents(), medians, peak)
+	p := summarize(manifest, m.Extents(), stats.Parts(executions), peak)
 	if launches := m.Launches(); launches != nil {
 		seconds, err := m.TimeOnDevice(ctx, repeat)
 		if err != nil {
