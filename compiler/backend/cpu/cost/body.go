@@ -1,6 +1,10 @@
 package cost
 
-import "github.com/tilth-dev/tilth/compiler/expr"
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
 
 // reader collects the operations and accesses of a body.
 type reader struct {
@@ -134,18 +138,7 @@ func shareOf(cond expr.Expr) (share float64, ok bool) {
 	return 1 / float64(values-c.Value), true
 }
 
+// readsMemory reports whether an expression reads more than counts, which stay in registers.
 func readsMemory(e expr.Expr) bool {
-	switch n := e.(type) {
-	case *expr.Load:
-		return true
-	case *expr.Binary:
-		return readsMemory(n.A) || readsMemory(n.B)
-	case *expr.Unary:
-		return readsMemory(n.A)
-	case *expr.Cast:
-		return readsMemory(n.A)
-	case *expr.Select:
-		return readsMemory(n.Cond) || readsMemory(n.A) || readsMemory(n.B)
-	}
-	return false
+	return slices.ContainsFunc(expr.Loads(e), func(l *expr.Load) bool { return l.Tensor.Max == 0 })
 }
