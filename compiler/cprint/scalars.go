@@ -146,8 +146,8 @@ func isIndex(e expr.Expr) bool {
 }
 
 func positive(e expr.Expr) bool {
-	n, ok := e.(*expr.Int)
-	return ok && n.Value > 0
+	lo, _, ok := expr.Linearize(e).Bounds()
+	return ok && lo > 0
 }
 
 // Binary returns a C expression for an operator on two scalars of a type with C arithmetic, or of Bool.

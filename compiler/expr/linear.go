@@ -71,6 +71,15 @@ func (l *Linear) add(t Term) {
 // recombine applies (x floormod c) + c*(x floordiv c) = x: if the partner of a quotient or remainder is already
 // among the terms, it replaces the two by their common operand.
 func (l *Linear) recombine(t Term) bool {
+	for k, other := range l.Terms {
+		for _, pair := range [2][2]Term{{t, other}, {other, t}} {
+			if x := dividend(pair[0], pair[1]); x != nil {
+				l.Terms = append(l.Terms[:k], l.Terms[k+1:]...)
+				l.addAll(Linearize(x), pair[0].Coef)
+				return true
+			}
+		}
+	}
 	n, _, ok := asDivision(t.Atom)
 	if !ok {
 		return false
@@ -93,6 +102,24 @@ func (l *Linear) recombine(t Term) bool {
 		return true
 	}
 	return false
+}
+
+// dividend returns x if the terms are x floormod y and (x floordiv y)*y, times the same number, for a positive y that
+// is not constant; nil otherwise.
+func dividend(remainder, product Term) Expr {
+	n, ok := remainder.Atom.(*Binary)
+	p, isProduct := product.Atom.(*Binary)
+	if !ok || !isProduct || n.Op != FloorMod || p.Op != Mul {
+		return nil
+	}
+	if y, ok := valuesOf(n.B); !ok || y.lo <= 0 {
+		return nil
+	}
+	whole := Linearize(MulE(Bin(FloorDiv, n.A, n.B), n.B))
+	if len(whole.Terms) != 1 || whole.Const != 0 || whole.Terms[0].Coef*remainder.Coef != product.Coef || !Same(whole.Terms[0].Atom, p) {
+		return nil
+	}
+	return n.A
 }
 
 // partners reports whether a remainder and a quotient have the same operands. A quotient of a quotient is written
@@ -226,17 +253,14 @@ func valuesOf(e Expr) (within interval, ok bool) {
 }
 
 func binaryValues(n *Binary) (within interval, ok bool) {
-	if n.Op == FloorMod { // for any operand
-		if c, ok := n.B.(*Int); ok && c.Value > 0 {
-			return interval{0, c.Value - 1}, true
-		}
-		return interval{}, false
-	}
-	a, ok := valuesOf(n.A)
+	b, ok := valuesOf(n.B)
 	if !ok {
 		return interval{}, false
 	}
-	b, ok := valuesOf(n.B)
+	if n.Op == FloorMod { // for any operand; what is divided by zero leaves zero
+		return interval{0, max(0, b.hi-1)}, b.lo >= 0
+	}
+	a, ok := valuesOf(n.A)
 	if !ok {
 		return interval{}, false
 	}
@@ -246,16 +270,14 @@ func binaryValues(n *Binary) (within interval, ok bool) {
 	case Sub:
 		return a.plus(interval{-b.hi, -b.lo})
 	case Mul:
-		if b.lo == b.hi {
-			return a.scale(b.lo)
-		}
-		if a.lo == a.hi {
-			return b.scale(a.lo)
-		}
+		first, okFirst := b.scale(a.lo)
+		last, okLast := b.scale(a.hi)
+		return interval{min(first.lo, last.lo), max(first.hi, last.hi)}, okFirst && okLast
 	case FloorDiv:
 		if b.lo == b.hi && b.lo > 0 {
 			return interval{FloorDivInt(a.lo, b.lo), FloorDivInt(a.hi, b.lo)}, true
 		}
+		return interval{min(0, a.lo), max(0, a.hi)}, b.lo >= 0 // zero where b is zero
 	case Min:
 		return interval{min(a.lo, b.lo), min(a.hi, b.hi)}, true
 	case Max:

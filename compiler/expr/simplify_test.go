@@ -17,18 +17,22 @@ func drawIndex(t *rapid.T, vars []*Var, depth int) Expr {
 		return rapid.SampledFrom(vars).Draw(t, "variable")
 	}
 	sub := func() Expr { return drawIndex(t, vars, depth-1) }
-	constant := func() Expr { return I(rapid.Int64Range(1, 12).Draw(t, "divisor")) }
+	constant := func() Expr { return I(rapid.Int64Range(1, 12).Draw(t, "constant")) }
+	divisor := func() Expr {
+		v := rapid.SampledFrom(vars).Draw(t, "variable")
+		return rapid.SampledFrom([]Expr{constant(), v, MaxE(v, I(1))}).Draw(t, "divisor")
+	}
 	switch rapid.IntRange(0, 8).Draw(t, "operator") {
 	case 0, 1:
 		return AddE(sub(), sub())
 	case 2:
 		return SubE(sub(), sub())
 	case 3:
-		return MulE(sub(), constant())
+		return MulE(sub(), divisor())
 	case 4, 5:
-		return Bin(FloorDiv, sub(), constant())
+		return Bin(FloorDiv, sub(), divisor())
 	case 6:
-		return Bin(FloorMod, sub(), constant())
+		return Bin(FloorMod, sub(), divisor())
 	case 7:
 		return Bin(rapid.SampledFrom([]BinaryOp{Min, Max}).Draw(t, "extreme"), sub(), sub())
 	default:
@@ -135,6 +139,8 @@ func TestIdentities(t *testing.T) {
 		"quotient and remainder recombine":  {AddE(MulE(div(x, 7), I(7)), mod(x, 7)), x},
 		"a row within an image recombines":  {AddE(MulE(mod(div(x, 4), 8), I(4)), MulE(div(x, 32), I(32))), MulE(div(x, 4), I(4))},
 		"a row of another image does not":   {AddE(mod(div(x, 4), 8), MulE(div(x, 16), I(8))), AddE(mod(div(x, 4), 8), MulE(div(x, 16), I(8)))},
+		"by a positive extent, too":         {AddE(MulE(Bin(FloorMod, x, MaxE(z, I(1))), I(3)), MulE(MulE(Bin(FloorDiv, x, MaxE(z, I(1))), MaxE(z, I(1))), I(3))), MulE(x, I(3))},
+		"but not by one that may be zero":   {AddE(MulE(Bin(FloorDiv, x, z), z), Bin(FloorMod, x, z)), AddE(MulE(Bin(FloorDiv, x, z), z), Bin(FloorMod, x, z))},
 		"scaled, they recombine too":        {AddE(MulE(mod(x, 7), I(3)), MulE(div(x, 7), I(21))), MulE(x, I(3))},
 		"a part of a tile":                  {div(AddE(MulE(x, I(8)), z), 16), div(x, 2)},
 		"remainder by a multiple of a tile": {mod(AddE(MulE(x, I(8)), z), 16), AddE(z, MulE(mod(x, 2), I(8)))},
