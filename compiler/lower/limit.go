@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -90,11 +91,14 @@ func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
 		}
 		return expr.SubE(whole, base)
 	case it.Fused != nil:
-		rows := l.bound(n, it.Fused.A)
+		rows, columns := l.bound(n, it.Fused.A), expr.I(n.extent(it.Fused.B))
+		if n.held[it.Fused] != nil {
+			rows, columns = cmp.Or(rows, expr.I(n.extent(it.Fused.A))), l.bound(n, it.Fused.B)
+		}
 		if rows == nil {
 			return nil
 		}
-		return expr.MulE(rows, expr.I(n.extent(it.Fused.B)))
+		return expr.MulE(rows, columns)
 	case it.Axis < 0:
 		return nil
 	}
@@ -103,6 +107,18 @@ func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
 		return nil
 	}
 	return expr.SubE(end, n.mins[it.Axis])
+}
+
+// hold sets the extents, at least 1, that fusions of a stage's whole nest have in an execution.
+func (l *lowerer) hold(n *nest) {
+	n.held = map[*schedule.Fuse]expr.Expr{}
+	for _, it := range n.g.Iters {
+		if f := it.Fused; f != nil && f.Held {
+			if end := l.bound(n, f.B); end != nil {
+				n.held[f] = expr.Simplify(expr.MaxE(end, expr.I(1)))
+			}
+		}
+	}
 }
 
 // end returns the end of the elements along an axis that an execution needs; nil if it needs all of the region.
@@ -144,7 +160,11 @@ func (l *lowerer) neededOfFused(n *nest, it *schedule.Iter) (cond expr.Expr) {
 	if it.Fused == nil {
 		return nil
 	}
-	for _, c := range []expr.Expr{l.neededOfFused(n, it.Fused.A), l.needed(n, it.Fused.B), l.neededOfFused(n, it.Fused.B)} {
+	inner := l.needed(n, it.Fused.B)
+	if n.held[it.Fused] != nil {
+		inner = nil
+	}
+	for _, c := range []expr.Expr{l.neededOfFused(n, it.Fused.A), inner, l.neededOfFused(n, it.Fused.B)} {
 		if c != nil {
 			cond = both(cond, c)
 		}

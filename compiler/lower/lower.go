@@ -120,7 +120,9 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 		}
 		zero := slices.Repeat([]expr.Expr{expr.I(0)}, len(g.Axes))
 		f.Body = append(f.Body, l.keep(g, zero, g.Tensor.Shape)...)
-		body, err := l.generate(newNest(g, zero, g.Tensor.Shape), 0)
+		n := newNest(g, zero, g.Tensor.Shape)
+		l.hold(n)
+		body, err := l.generate(n, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -32,6 +33,8 @@ type nest struct {
 	started bool
 	// store returns an alternative statement for each element; nil while a stage is computed.
 	store func(index expr.Expr) *ir.Store
+	// held holds the extent of the inner iterator in an execution, at least 1, of each fusion over those that it has.
+	held map[*schedule.Fuse]expr.Expr
 	// bounded holds the iterators whose loops end with the execution's extent.
 	bounded map[*schedule.Iter]bool
 	// steps restricts the iterations of the outermost reduction loop; nil for all.
@@ -124,7 +127,7 @@ func (n *nest) value(it *schedule.Iter) (v expr.Expr, ok bool) {
 
 // unfused returns the value of an iterator that was fused, where the fused one has the value f.
 func (n *nest) unfused(it *schedule.Iter, f expr.Expr) expr.Expr {
-	b := expr.I(n.extent(it.Fuse.B))
+	b := cmp.Or(n.held[it.Fuse], expr.I(n.extent(it.Fuse.B)))
 	if it == it.Fuse.A {
 		return expr.Bin(expr.FloorDiv, f, b)
 	}
@@ -161,7 +164,7 @@ func (n *nest) span(it *schedule.Iter) span {
 	switch {
 	case it.Split != nil:
 		return n.splitSpan(it, whole)
-	case it.Fuse != nil:
+	case it.Fuse != nil && n.held[it.Fuse] == nil:
 		return n.fuseSpan(it, whole)
 	}
 	return whole

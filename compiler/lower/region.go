@@ -2,6 +2,8 @@ package lower
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -158,6 +160,10 @@ func atomSpan(atom expr.Expr, vars map[*expr.Var]span) (span, bool) {
 		return s, true
 	case *expr.Binary:
 		c, ok := a.B.(*expr.Int)
+		if !ok && a.Op != expr.Min && a.Op != expr.Max { // by an extent of the execution
+			moves := slices.ContainsFunc(slices.Collect(maps.Keys(vars)), func(v *expr.Var) bool { return expr.Uses(a, v) })
+			return span{a, 1, nil}, !moves
+		}
 		if !ok || a.Op != expr.FloorDiv && a.Op != expr.FloorMod {
 			return span{}, false
 		}

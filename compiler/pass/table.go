@@ -9,7 +9,8 @@ import (
 // table lists all passes: those for processors, and then those for GPUs.
 var table = []entry{
 	{name: "lookup", run: with(func(f *ir.Func, c *Config) *ir.Func { return Lookup(f, c.LookUp) })},
-	{name: "partition", run: total(Partition)},
+	{name: "quotients", run: total(Quotients)},
+	{name: "partition", after: rules{"quotients": "conditions on quotients would stay in inner loops"}, run: total(Partition)},
 	{name: "scopes", essential: "processors lack the memories of GPUs", run: total(Scopes)},
 	{name: "unroll", essential: "vectors would be longer than registers", after: rules{
 		"lookup":    "each copy of a function would be tabulated",

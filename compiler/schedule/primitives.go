@@ -53,6 +53,15 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 
 // Fuse replaces two adjacent leaves, a outside b, by one over all pairs, and returns its number.
 func (s *Schedule) Fuse(stageID, a, b int) (fused int, err error) {
+	return s.fuse(stageID, a, b, false)
+}
+
+// FuseHeld is Fuse over the pairs that an execution has, if the iterations of b do not depend on other loops.
+func (s *Schedule) FuseHeld(stageID, a, b int) (fused int, err error) {
+	return s.fuse(stageID, a, b, true)
+}
+
+func (s *Schedule) fuse(stageID, a, b int, held bool) (fused int, err error) {
 	g, ia, err := s.leaf(stageID, a)
 	if err != nil {
 		return 0, fmt.Errorf("fuse: %w", err)
@@ -74,11 +83,11 @@ func (s *Schedule) Fuse(stageID, a, b int) (fused int, err error) {
 	}
 	f := g.newIter(ia.Reduce)
 	f.paths = ia.paths + ib.paths
-	rel := &Fuse{A: ia, B: ib, Into: f}
+	rel := &Fuse{A: ia, B: ib, Into: f, Held: held}
 	ia.Fuse, ib.Fuse, f.Fused = rel, rel, rel
 	k := g.LeafIndex(ia)
 	g.Leaves = slices.Replace(g.Leaves, k, k+2, f)
-	s.record("fuse", stageID, a, b)
+	s.record(map[bool]string{false: "fuse", true: "fuse-held"}[held], stageID, a, b)
 	return f.ID, nil
 }
 

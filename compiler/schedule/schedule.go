@@ -105,9 +105,10 @@ type Split struct {
 	Tail                 Tail
 }
 
-// Fuse is the relation fused = a*extent(b) + b.
+// Fuse is the relation fused = a*extent(b) + b. If Held is set, extent(b) is that of an execution.
 type Fuse struct {
 	A, B, Into *Iter
+	Held       bool
 }
 
 // Kind is the execution mode of a leaf's loop.

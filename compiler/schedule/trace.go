@@ -110,6 +110,7 @@ var primitives = map[string]primitive{
 		return err
 	}},
 	"fuse":        {3, func(s *Schedule, a []int) error { _, err := s.Fuse(a[0], a[1], a[2]); return err }},
+	"fuse-held":   {3, func(s *Schedule, a []int) error { _, err := s.FuseHeld(a[0], a[1], a[2]); return err }},
 	"reorder":     {-2, func(s *Schedule, a []int) error { return s.Reorder(a[0], a[1:]...) }},
 	"compute-at":  {3, func(s *Schedule, a []int) error { return s.ComputeAt(a[0], a[1], a[2]) }},
 	"inline":      {1, func(s *Schedule, a []int) error { return s.Inline(a[0]) }},

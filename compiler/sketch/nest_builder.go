@@ -50,10 +50,15 @@ func (b *Builder) Split(stage, iter int, factor int64, tail schedule.Tail) (oute
 }
 
 // Fuse fuses neighbouring leaves, outermost first, into one.
-func (b *Builder) Fuse(stage int, iters []int) int {
+func (b *Builder) Fuse(stage int, iters []int) int { return fused(b.S.Fuse, stage, iters) }
+
+// FuseHeld is Fuse over what an execution has.
+func (b *Builder) FuseHeld(stage int, iters []int) int { return fused(b.S.FuseHeld, stage, iters) }
+
+func fused(fuse func(stage, a, b int) (int, error), stage int, iters []int) int {
 	f := iters[0]
 	for _, it := range iters[1:] {
-		f = Get(b.S.Fuse(stage, f, it))
+		f = Get(fuse(stage, f, it))
 	}
 	return f
 }
