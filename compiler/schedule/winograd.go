@@ -163,28 +163,34 @@ func (t *tiling) check() error {
 	return nil
 }
 
-// limit returns the limit of tiles, which run image by image and row by row, or nil if all exist. It is that of their
-// outermost axis: which of the others an execution needs follows from what a block of tiles is computed for.
+// limit returns the limit of tiles, or nil if all exist.
 func (t *tiling) limit() expr.Expr {
-	axes, outputs, extents := t.axes()
-	rest := t.tiles
-	for k, v := range axes {
-		rest /= extents[k]
-		if v.Limit != nil {
-			return expr.Simplify(expr.MulE(over(v.Limit, outputs[k]), expr.I(rest)))
-		}
-		if extents[k] > 1 {
-			break
-		}
+	held := expr.I(1)
+	for _, a := range t.axes() {
+		held = expr.MulE(held, over(a.Held(), a.m))
 	}
-	return nil
+	if held = expr.Simplify(held); expr.Same(held, expr.I(t.tiles)) {
+		return nil
+	}
+	return held
 }
 
-// axes returns the axes that tiles divide, outermost first, with the outputs of a tile and the number of tiles along
-// each.
-func (t *tiling) axes() (axes []*expr.Var, outputs, extents []int64) {
-	ones := slices.Repeat([]int64{1}, len(t.batch))
-	return slices.Concat(t.c.batch, []*expr.Var{t.c.y, t.c.x}), append(ones, t.rows.m, t.columns.m), slices.Concat(t.batch, []int64{t.ty, t.tx})
+// tiledAxis is an axis that tiles divide into parts of m elements.
+type tiledAxis struct {
+	*expr.Var
+	m int64
+	// each is the distance in tiles between neighbours along the axis outside: the tiles that an execution has along
+	// this one, at least 1.
+	each expr.Expr
+}
+
+// axes returns the axes that tiles divide, outermost first. The tiles of an execution are numbered without gaps.
+func (t *tiling) axes() (list []tiledAxis) {
+	for k, v := range slices.Concat(t.c.batch, []*expr.Var{t.c.y, t.c.x}) {
+		m := append(slices.Repeat([]int64{1}, len(t.batch)), t.rows.m, t.columns.m)[k]
+		list = append(list, tiledAxis{v, m, expr.Simplify(expr.MaxE(over(v.Held(), m), expr.I(1)))})
+	}
+	return list
 }
 
 // over returns the number of tiles of m elements that cover a limit.
@@ -266,11 +272,14 @@ func (t *tiling) image() *expr.Tensor {
 
 // inImage returns the image index of row r and column q of a tile.
 func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
-	_, _, extents := t.axes()
-	at, rest := make([]expr.Expr, len(extents)), tile
-	for k, n := range slices.Backward(extents) {
-		at[k] = expr.Bin(expr.FloorMod, rest, expr.I(n))
-		rest = expr.Bin(expr.FloorDiv, rest, expr.I(n))
+	axes := t.axes()
+	at, rest := make([]expr.Expr, len(axes)), tile
+	outermost := max(0, slices.IndexFunc(axes, func(a tiledAxis) bool { return a.Extent > 1 }))
+	for k, a := range slices.Backward(axes) {
+		if at[k] = rest; k > outermost || a.Limit == nil {
+			at[k] = expr.Bin(expr.FloorMod, rest, a.each)
+		}
+		rest = expr.Bin(expr.FloorDiv, rest, a.each)
 	}
 	y, x := at[len(t.batch)], at[len(t.batch)+1]
 	row := expr.AddE(expr.MulE(y, expr.I(t.rows.m*t.rows.stride)), r)
@@ -280,10 +289,9 @@ func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
 
 // output returns an element of the convolution, read from its tile.
 func (t *tiling) output(result *expr.Tensor) expr.Expr {
-	axes, outputs, extents := t.axes()
 	tile := expr.I(0)
-	for k, v := range axes {
-		tile = expr.AddE(expr.MulE(tile, expr.I(extents[k])), expr.Simplify(expr.Bin(expr.FloorDiv, v, expr.I(outputs[k]))))
+	for _, a := range t.axes() {
+		tile = expr.AddE(expr.MulE(tile, a.each), expr.Simplify(expr.Bin(expr.FloorDiv, a.Var, expr.I(a.m))))
 	}
 	my, mx := expr.I(t.rows.m), expr.I(t.columns.m)
 	value := result.At(tile, expr.Bin(expr.FloorMod, t.c.y, my), expr.Bin(expr.FloorMod, t.c.x, mx), t.c.oc)

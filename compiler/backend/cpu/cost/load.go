@@ -58,17 +58,17 @@ func (i *index) linear(e expr.Expr, scale float64) float64 {
 		}
 		return 0
 	case *expr.Binary:
-		switch c, isConstant := n.B.(*expr.Int); {
+		switch c, isConstant := mostOf(n.B); {
 		case n.Op == expr.Add:
 			return i.linear(n.A, scale) + i.linear(n.B, scale)
 		case n.Op == expr.Sub:
 			return i.linear(n.A, scale) - i.linear(n.B, scale)
 		case n.Op == expr.Mul && isConstant:
-			return i.linear(n.A, scale*float64(c.Value))
-		case n.Op == expr.FloorDiv && isConstant && c.Value > 0:
-			return i.quotient(n.A, scale, float64(c.Value), false) / float64(c.Value)
-		case n.Op == expr.FloorMod && isConstant && c.Value > 0:
-			i.quotient(n.A, scale, float64(c.Value), true)
+			return i.linear(n.A, scale*float64(c))
+		case n.Op == expr.FloorDiv && isConstant && c > 0:
+			return i.quotient(n.A, scale, float64(c), false) / float64(c)
+		case n.Op == expr.FloorMod && isConstant && c > 0:
+			i.quotient(n.A, scale, float64(c), true)
 			return 0
 		}
 		i.linear(n.A, i.extent)
@@ -86,6 +86,17 @@ func (i *index) linear(e expr.Expr, scale float64) float64 {
 		i.linear(n.B, scale)
 	}
 	return 0
+}
+
+// mostOf returns the largest value of a constant or of an extent that an execution chooses.
+func mostOf(e expr.Expr) (most int64, ok bool) {
+	_, most, ok = expr.Linearize(e).Bounds()
+	expr.Walk(e, func(x expr.Expr) {
+		if _, isVar := x.(*expr.Var); isVar {
+			ok = false
+		}
+	})
+	return most, ok
 }
 
 // quotient adds a quotient and returns the constant of its dividend, times the scale. A nested quotient adds its

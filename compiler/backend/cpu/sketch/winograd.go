@@ -22,7 +22,7 @@ type winograd struct {
 	y, x, c int
 	// images is the product of the batch axes; height, width, ic and oc are extents.
 	images, height, width, ic, oc int64
-	// openWidth is set if an execution chooses the width. Blocks of several rows then have unused tiles.
+	// openWidth is set if an execution chooses the width. A block then continues from one row or image into the next.
 	openWidth bool
 }
 
@@ -115,11 +115,17 @@ type winogradSizes struct {
 
 func (z winogradSizes) blocked() bool { return z.rows > 0 }
 
+// imageInBlocks reports whether a block can have its part of the padded activation, which is a box then.
+func (x *winograd) imageInBlocks(z winogradSizes) bool { return z.blocked() && !x.openWidth }
+
 func (x *tile) sizes(p winogradParameters) winogradSizes {
 	z := winogradSizes{ty: sketch.CeilDiv(x.height, x.my), tx: sketch.CeilDiv(x.width, x.mx), ku: max(1, p.unroll)}
 	z.vectors = min(max(1, p.vectors), sketch.CeilDiv(x.oc, x.lanes))
 	covered := x.images * z.ty * z.tx
-	if block := p.block; block >= z.tx {
+	if block := p.block; block > 0 && x.openWidth {
+		z.rows, z.columns = 1, sketch.DivisorAtMost(covered, block)
+		covered = z.columns
+	} else if block >= z.tx {
 		z.rows, z.columns = sketch.DivisorAtMost(z.ty, block/z.tx), z.tx
 		covered = z.rows * z.columns
 	} else if block > 0 {

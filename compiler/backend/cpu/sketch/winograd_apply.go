@@ -77,9 +77,12 @@ func (n *winogradNests) output(my, mx int64) {
 	vectors, lane := n.Split(n.out, x.c, x.lanes, peel)
 	outer := slices.Clone(x.batch)
 	var rest []int
-	if !n.z.blocked() {
+	switch {
+	case !n.z.blocked():
 		outer, rest = append(outer, rows), []int{columns}
-	} else {
+	case x.openWidth:
+		outer = append(outer, rows, columns)
+	default:
 		var rowBlocks, columnBlocks int
 		rowBlocks, rows = n.Split(n.out, rows, n.z.rows, peel)
 		columnBlocks, columns = n.Split(n.out, columns, n.z.columns, peel)
@@ -88,7 +91,11 @@ func (n *winogradNests) output(my, mx int64) {
 	n.Do(n.S.Reorder(n.out, slices.Concat(outer, rest, []int{vectors, row, column, lane})...))
 	n.Mark(n.S.Unroll, n.out, row, column)
 	n.Mark(n.S.Vectorize, n.out, lane)
-	n.block = n.Fuse(n.out, outer)
+	if x.openWidth && n.z.blocked() {
+		n.block, _ = n.Split(n.out, n.FuseHeld(n.out, outer), n.z.columns, peel)
+	} else {
+		n.block = n.Fuse(n.out, outer)
+	}
 	n.Mark(n.S.Parallel, n.out, n.block)
 	n.ComputeAt(n.ids.Result, n.out, vectors)
 	n.ComputeAt(n.ids.Rows, n.out, vectors)
@@ -129,7 +136,7 @@ func (n *winogradNests) image(where int64) {
 	rank := len(n.S.Stages[id].Axes)
 	_, lane := n.Split(id, rank-1, n.x.lanes, schedule.Peel)
 	n.Mark(n.S.Vectorize, id, lane)
-	if where == sketch.InBlock && n.z.blocked() {
+	if where == sketch.InBlock && n.x.imageInBlocks(n.z) {
 		n.ComputeAt(id, n.out, n.block)
 		return
 	}

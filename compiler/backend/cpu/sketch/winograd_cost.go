@@ -83,7 +83,7 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	t, f, z := x.target, x.filtering, x.sizes(p)
 	workers := float64(microarch.Workers(t))
 	covered := float64(x.covered(z))
-	blocks := float64(x.images*z.ty*z.tx) / covered * x.unused(z)
+	blocks := float64(x.images*z.ty*z.tx) / covered
 	in, out := float64(sketch.CeilDiv(x.ic, x.lanes)), float64(sketch.CeilDiv(x.oc, x.lanes))
 	transforms := covered * (in*dataCycles(f) + out*resultCycles(f))
 	if p.image == sketch.Inline {
@@ -101,26 +101,10 @@ func (x *tile) Cost(p winogradParameters) float64 {
 		cycles = cycles/workers + product*(math.Ceil(chunks/workers)/chunks-1/workers)
 		regions = 3 // the data, the product and the output
 	}
-	if p.image != sketch.Inline && !(p.image == sketch.InBlock && z.blocked()) {
+	if p.image != sketch.Inline && !(p.image == sketch.InBlock && x.imageInBlocks(z)) {
 		regions++
 	}
 	return cycles + regions*microarch.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
-}
-
-// meanWidth is the mean of open widths, relative to the largest: other kernels serve those below an eighth.
-const meanWidth = 0.5
-
-// unused returns the ratio of computed tiles to those of an execution. Blocks within rows of an open width end with a
-// register tile; others compute all tiles of each row.
-func (x *winograd) unused(z winogradSizes) float64 {
-	switch mean := meanWidth * float64(z.tx); {
-	case !x.openWidth:
-		return 1
-	case z.rows != 1:
-		return 1 / meanWidth
-	default:
-		return min(mean+float64(z.tiles-1)/2, float64(z.tx)) / mean
-	}
 }
 
 // dataCycles returns the approximate cycles of transforming a tile of data per vector of channels, with spills.
