@@ -25,6 +25,8 @@ type Instruction struct {
 	// needs; nil if nothing.
 	Text    string
 	Prelude *Prelude
+	// Meaning is what the instruction computes; nil if that is not described.
+	Meaning *Meaning
 }
 
 // Prelude is C code that instructions need, which precedes a kernel once, after the declarations of vector types. It

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/cprint"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/machine/arm"
 	"github.com/tilth-dev/tilth/compiler/machine/x86"
@@ -104,7 +105,7 @@ func (d Dot) instruction() *ir.Instruction {
 		body.WriteString("#else\n" + plain + "#endif\n")
 	}
 	text := strings.NewReplacer("{acc}", t, "{bits}", bits).Replace(body.String())
-	return &ir.Instruction{
+	i := &ir.Instruction{
 		Name: strings.ReplaceAll(strings.TrimPrefix(name, "tilth_"), "_", "."),
 		Params: []ir.Param{
 			{Name: "sums", Use: ir.Update, Lanes: d.Lanes, Form: ir.Variable},
@@ -118,6 +119,18 @@ func (d Dot) instruction() *ir.Instruction {
 			Text:    fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%s acc, %s a, %s b) {\n%s}\n", t, name, t, a, b, text),
 		},
 	}
+	i.Meaning = d.meaning(i)
+	return i
+}
+
+// meaning adds the products of neighbours, term by term.
+func (d Dot) meaning(i *ir.Instruction) *ir.Meaning {
+	term, lane := &expr.Var{Name: "k", Extent: d.Terms}, &expr.Var{Name: "lane", Extent: d.Lanes}
+	return ir.NewMeaning(i, func(f []ir.Formal) ir.Block {
+		at := expr.AddE(expr.MulE(lane, expr.I(d.Terms)), term)
+		step := ir.Add(f[0].Buffer, lane, expr.MulE(expr.To(d.sum(), f[1].At(at)), expr.To(d.sum(), f[2].At(at))))
+		return ir.Nest(ir.Serial, ir.Nest(ir.Vector, ir.Block{step}, lane), term)
+	}, ir.Flat("sums", d.sum(), d.Lanes), ir.Flat("a", d.A, d.Lanes*d.Terms), ir.Flat("b", d.B, d.Lanes*d.Terms))
 }
 
 // plainDot returns portable code for the instructions: it extracts, multiplies and adds each term of all lanes.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/cprint"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/machine/arm"
 )
@@ -44,12 +45,44 @@ func Squares(d array.DType, turned, back bool) *ir.Instruction {
 	if turned {
 		name += ".turned"
 	}
-	return &ir.Instruction{
+	i := &ir.Instruction{
 		Name: name, Params: []ir.Param{sums("first"), sums("second")},
 		Text: fmt.Sprintf("{ const %[1]s t = __builtin_shufflevector(%%[1]s, %%[2]s, %[2]s); %%[2]s = __builtin_shufflevector(%%[1]s, %%[2]s, %[3]s); %%[1]s = t; }",
 			cprint.VectorName(d, SquareLanes), first, second),
 		Prelude: &ir.Prelude{Vectors: []ir.Vectors{{Type: d, Lanes: SquareLanes}}},
 	}
+	i.Meaning = ir.NewMeaning(i, func(f []ir.Formal) ir.Block { return rearrangement(f, d, turned, back) }, ir.Flat("first", d, SquareLanes), ir.Flat("second", d, SquareLanes))
+	return i
+}
+
+// rearrangement exchanges rows, one after the other, and squares.
+func rearrangement(f []ir.Formal, d array.DType, turned, back bool) ir.Block {
+	all := &ir.Buffer{Tensor: ir.Flat("all", d, 2*SquareLanes), Space: ir.Scratch}
+	lane := &expr.Var{Name: "lane", Extent: SquareLanes}
+	row, column := &expr.Var{Name: "row", Extent: 2}, &expr.Var{Name: "column", Extent: 2}
+	body := ir.Block{&ir.Alloc{Buffer: all}}
+	for k, half := range f {
+		body = append(body, ir.Nest(ir.Serial, ir.Block{&ir.Store{Buffer: all, Index: expr.AddE(lane, expr.I(int64(k)*SquareLanes)), Value: half.At(lane)}}, lane)...)
+	}
+	var stores ir.Block
+	for k, half := range f {
+		inSquare, inRow := squareAt(row, column, turned), expr.AddE(column, expr.I(2*int64(k)))
+		from, to := expr.AddE(expr.MulE(row, expr.I(SquareLanes)), inRow), inSquare
+		if back { // the half is a row, and its columns those of both squares
+			inSquare = squareAt(expr.I(int64(k)), column, turned)
+			from, to = expr.AddE(expr.MulE(row, expr.I(SquareLanes)), inSquare), expr.AddE(expr.MulE(row, expr.I(2)), column)
+		}
+		stores = append(stores, &ir.Store{Buffer: half.Buffer, Index: to, Value: all.Tensor.At(from)})
+	}
+	return append(body, ir.Nest(ir.Serial, stores, row, column)...)
+}
+
+// squareAt returns the place of a sum in a square.
+func squareAt(row, column expr.Expr, turned bool) expr.Expr {
+	if turned {
+		row, column = column, row
+	}
+	return expr.AddE(expr.MulE(row, expr.I(2)), column)
 }
 
 // SquareProduct returns the instruction that adds to two squares of sums the products of the terms of two rows and of
@@ -77,7 +110,7 @@ func SquareProduct(rows, columns array.DType, turned bool) *ir.Instruction {
 	register := func(name string) ir.Param {
 		return ir.Param{Name: name, Use: ir.Read, In: ir.Register, Lanes: SquareLanes * form.Terms, Form: ir.Variable}
 	}
-	return &ir.Instruction{
+	i := &ir.Instruction{
 		Name:   strings.ReplaceAll(strings.TrimPrefix(name, "tilth_"), "_", "."),
 		Params: []ir.Param{sums("first"), sums("second"), register("one"), register("other"), register("columns")},
 		Text:   name + "(&%s, &%s, %s, %s, %s);",
@@ -87,6 +120,24 @@ func SquareProduct(rows, columns array.DType, turned bool) *ir.Instruction {
 `, name, acc, row, cprint.VectorName(columns, SquareLanes*form.Terms), cprint.VectorName(rows, 2*form.Terms), cprint.Indices(0, form.Terms),
 			cprint.Indices(SquareLanes*form.Terms, form.Terms), code)},
 	}
+	elements := func(name string, d array.DType) *expr.Tensor { return ir.Flat(name, d, SquareLanes*form.Terms) }
+	i.Meaning = ir.NewMeaning(i, func(f []ir.Formal) ir.Block { return squares(f, form.Terms, sum, turned) }, ir.Flat("first", sum, SquareLanes),
+		ir.Flat("second", sum, SquareLanes), elements("one", rows), elements("other", rows), elements("columns", columns))
+	return i
+}
+
+// squares adds the products of both rows with the columns of each square.
+func squares(f []ir.Formal, terms int64, sum array.DType, turned bool) ir.Block {
+	term, column := &expr.Var{Name: "k", Extent: terms}, &expr.Var{Name: "column", Extent: 2}
+	var steps ir.Block
+	for n, square := range f[:2] {
+		at := expr.AddE(expr.MulE(expr.AddE(column, expr.I(2*int64(n))), expr.I(terms)), term)
+		for m, row := range f[2:4] {
+			product := expr.MulE(expr.To(sum, row.At(term)), expr.To(sum, f[4].At(at)))
+			steps = append(steps, ir.Add(square.Buffer, squareAt(expr.I(int64(m)), column, turned), product))
+		}
+	}
+	return ir.Nest(ir.Serial, steps, term, column)
 }
 
 // squareCode returns the instruction for operands a and b, with plain code as the alternative.

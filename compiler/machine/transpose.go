@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/cprint"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
@@ -30,10 +31,26 @@ func Transpose(d array.DType, lanes int) *ir.Instruction {
 	for k, row := range rows {
 		fmt.Fprintf(&x.code, "  *(%s_mem *)to%d = %s;\n", v, k, row)
 	}
-	return &ir.Instruction{
+	i := &ir.Instruction{
 		Name: fmt.Sprintf("transpose.%vx%d", d, lanes), Params: params, Text: name + "(%s" + strings.Repeat(", %s", lanes) + ");",
 		Prelude: &ir.Prelude{Name: name, Vectors: []ir.Vectors{{Type: d, Lanes: int64(lanes)}}, Text: head + ") {\n" + x.code.String() + "}\n"},
 	}
+	elements := make([]*expr.Tensor, lanes+1)
+	for k := range elements {
+		elements[k] = ir.Flat(params[k].Name, d, int64(lanes))
+	}
+	i.Meaning = ir.NewMeaning(i, transposition, elements...)
+	return i
+}
+
+// transposition copies the rows' elements to each column.
+func transposition(f []ir.Formal) (body ir.Block) {
+	for k, column := range f[1:] {
+		row := &expr.Var{Name: "row", Extent: column.Buffer.Elements()}
+		from := f[0].At(f[0].Index(expr.I(0), row, expr.I(int64(k))))
+		body = append(body, ir.Nest(ir.Vector, ir.Block{&ir.Store{Buffer: column.Buffer, Index: row, Value: from}}, row)...)
+	}
+	return body
 }
 
 // exchanger writes the code of a transposition.

@@ -113,7 +113,7 @@ type tileLoad struct {
 
 // load allocates and fills the tile.
 func (l tileLoad) load() ir.Block {
-	return ir.Block{&ir.Alloc{Buffer: l.tile}, ir.Exec(x86.TileLoad, ir.All(l.tile), l.rows)}
+	return ir.Block{&ir.Alloc{Buffer: l.tile}, ir.Exec(x86.TileLoad(l.tile.Tensor.DType), ir.All(l.tile), l.rows)}
 }
 
 // loads returns the tiles of an operand at the given offsets. They read up to beyond elements past the last one that
@@ -145,7 +145,7 @@ func (s *scope) reaches(t *expr.Tensor, beyond int64) bool {
 func (s *scope) begin() ir.Block {
 	out := ir.Block{&ir.Alloc{Buffer: s.layout.buffer}}
 	for _, tile := range s.tiles {
-		out = append(out, &ir.Alloc{Buffer: tile}, ir.Exec(x86.TileZero, ir.All(tile)))
+		out = append(out, &ir.Alloc{Buffer: tile}, ir.Exec(x86.TileZero(tile.Tensor.DType), ir.All(tile)))
 	}
 	return out
 }
@@ -158,7 +158,7 @@ func (s *scope) end() (out ir.Block) {
 		index := s.layout.rowsOf(s.layout.steps)[row] + column
 		to := ir.At(s.layout.buffer, expr.I(index))
 		to.Stride = s.layout.rowElements()
-		out = append(out, ir.Exec(x86.TileStore, ir.All(tile), to))
+		out = append(out, ir.Exec(x86.TileStore(tile.Tensor.DType), ir.All(tile), to))
 	}
 	return out
 }

@@ -67,7 +67,7 @@ func TestTilesHaveRoomBeyondSums(t *testing.T) {
 func TestTilesReadNoOthersMemory(t *testing.T) {
 	f := unrolled(t, ragged, "cache-write 0\nreorder 1 2 0 1\ntensorize 1 2 11\npack 0 1 32 0 0 4 0 1 32 1 0 4 1\n")
 	ir.Visit(pass.Tiles(f, every).Body, func(st ir.Stmt) {
-		if c, ok := st.(*ir.Call); ok && c.Instruction == x86.TileLoad {
+		if c, ok := st.(*ir.Call); ok && c.Name == x86.TileLoad(array.Int8).Name {
 			t.Errorf("rows of %s are loaded", c.Args[1].Tensor.Name)
 		}
 	})

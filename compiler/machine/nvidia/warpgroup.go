@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -48,7 +49,7 @@ func MultiplyShared(f schedule.Format, columns int64, a, b Factor) *ir.Instructi
 	kind := map[schedule.Format]string{schedule.WarpgroupTF32: "TF32", schedule.WarpgroupBF16: "BF16", schedule.WarpgroupF16: "F16"}[f]
 	kind += signs[[2]array.DType{a.Type, b.Type}]
 	turned := map[bool]int{true: 1}
-	return &ir.Instruction{
+	i := &ir.Instruction{
 		Name: fmt.Sprintf("wgmma.m64n%d.%s.%d%d", columns, strings.ToLower(kind), turned[a.Turned], turned[b.Turned]), By: ir.ByGroup, Starts: Products,
 		Text: fmt.Sprintf("WGMMA(%d, %s, %%s, %%s, %d, %%s, %d);", columns, kind, turned[a.Turned], turned[b.Turned]),
 		Params: []ir.Param{
@@ -57,4 +58,30 @@ func MultiplyShared(f schedule.Format, columns int64, a, b Factor) *ir.Instructi
 			{Name: "b", Use: ir.Read, In: ir.Shared, Swizzled: true, Async: true, Form: ir.Place},
 		},
 	}
+	matrix := func(name string, x Factor, lines int64) *expr.Tensor {
+		if x.Turned {
+			return ir.Flat(name, element(f, x.Type), lines)
+		}
+		return ir.Flat(name, element(f, x.Type), f.Terms())
+	}
+	i.Meaning = ir.NewMeaning(i, func(x []ir.Formal) ir.Block { return groupSums(f, x, a.Turned, b.Turned) },
+		ir.Flat("sums", f.Sum(), columns/4), matrix("a", a, WarpgroupRows), matrix("b", b, columns))
+	return i
+}
+
+// groupSums adds products. The sums of a thread are those of warpSums, in every eight columns; each warp has 16 rows.
+func groupSums(f schedule.Format, x []ir.Formal, turnedA, turnedB bool) ir.Block {
+	warp, row, quad, below := loopOver("warp", 4), loopOver("row", 8), loopOver("quad", 4), loopOver("below", 2)
+	eight, next, term := loopOver("eight", x[0].Buffer.Elements()/2), loopOver("next", 2), loopOver("term", f.Terms())
+	at := func(x ir.Formal, line expr.Expr, turned bool) expr.Expr {
+		if turned {
+			return x.At(x.Index(nil, term, line))
+		}
+		return x.At(x.Index(nil, line, term))
+	}
+	a := at(x[1], expr.AddE(weighted(warp, 16, below, 8), row), turnedA)
+	b := at(x[2], expr.AddE(weighted(eight, 8, quad, 2), next), turnedB)
+	thread := expr.AddE(weighted(warp, 32, row, 4), quad)
+	step := ir.Add(x[0].Buffer, x[0].Index(thread, below, weighted(eight, 2, next, 1)), product(f, a, b))
+	return ir.Nest(ir.Serial, ir.Block{step}, warp, row, quad, below, eight, next, term)
 }
