@@ -17,6 +17,14 @@ func (a Allocated) InRegisters(t *expr.Tensor) bool {
 	return b != nil && b.Space == Register
 }
 
+// Space returns the memory space of a tensor; Argument for one that is not allocated.
+func (a Allocated) Space(t *expr.Tensor) Space {
+	if b := a[t]; b != nil {
+		return b.Space
+	}
+	return Argument
+}
+
 // Bits returns the largest width of a tensor's elements in bits; 0 if unknown.
 func (a Allocated) Bits(t *expr.Tensor) int64 {
 	if b := a[t]; b != nil {

@@ -128,7 +128,7 @@ func (d Dot) meaning(i *ir.Instruction) *ir.Meaning {
 	term, lane := &expr.Var{Name: "k", Extent: d.Terms}, &expr.Var{Name: "lane", Extent: d.Lanes}
 	return ir.NewMeaning(i, func(f []ir.Formal) ir.Block {
 		at := expr.AddE(expr.MulE(lane, expr.I(d.Terms)), term)
-		step := ir.Add(f[0].Buffer, lane, expr.MulE(expr.To(d.sum(), f[1].At(at)), expr.To(d.sum(), f[2].At(at))))
+		step := ir.Add(f[0].Buffer, lane, expr.MulE(expr.To(d.sum(), f[2].At(at)), expr.To(d.sum(), f[1].At(at))))
 		return ir.Nest(ir.Serial, ir.Nest(ir.Vector, ir.Block{step}, lane), term)
 	}, ir.Flat("sums", d.sum(), d.Lanes), ir.Flat("a", d.A, d.Lanes*d.Terms), ir.Flat("b", d.B, d.Lanes*d.Terms))
 }

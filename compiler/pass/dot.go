@@ -7,18 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/machine"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // fewBits is the operand width that Few stands for, in bits.
 const fewBits = 4
-
-// sum returns the accumulator type for products of type d: 32 bits of the same kind.
-func sum(d array.DType) array.DType {
-	if d.IsFloat() {
-		return array.Float32
-	}
-	return array.Int32
-}
 
 // Dot replaces each reduction step in a dotted loop, acc[lane] += a[lane,k] * b[lane,k] over all k, by a dot-product
 // instruction where has reports support for the types and number of terms. Other dotted loops become serial.
@@ -64,43 +57,35 @@ func isStep(st ir.Stmt) bool {
 // dotProduct returns a vectorized step as one instruction, preceded by the loads of its operands, or nil.
 func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(machine.DotTypes, int64) bool) ir.Block {
 	lane, ok := st.(*ir.For)
-	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
+	if !ok || lane.Kind != ir.Vector {
 		return nil
 	}
-	store, ok := lane.Body[0].(*ir.Store)
-	if !ok || expr.Uses(store.Index, n.Var) {
+	_, term, _ := lane.Body[0].(*ir.Store).Step()
+	x, y, ok := schedule.Factors(term)
+	if !ok {
 		return nil
 	}
-	if coef, linear := expr.Linearize(store.Index).Coef(lane.Var); !linear || coef != 1 {
+	types := func(a, b *expr.Load) machine.DotTypes {
+		bits := in.Bits(a.Tensor)
+		return machine.DotTypes{A: a.DType(), B: b.DType(), Few: bits > 0 && bits <= fewBits}
+	}
+	of := types(y, x)
+	if !has(of, n.Extent) {
+		if of = types(x, y); !has(of, n.Extent) {
+			return nil
+		}
+	}
+	dot := machine.Dot{DotTypes: of, Terms: n.Extent, Lanes: lane.Extent}.Instruction()
+	found, err := tensorize(ir.Block{n.With(ir.Block{st})}, dot, in, nil)
+	if err != nil {
 		return nil
 	}
-	_, term, _ := store.Step()
-	factors, ok := term.(*expr.Binary)
-	if !ok || factors.Op != expr.Mul {
+	o := found[0].operands
+	a, b := elementsOf(&o[1], lane.Var, n), elementsOf(&o[2], lane.Var, n)
+	if a == nil || b == nil {
 		return nil
 	}
-	a, okA := dotOperand(factors.A, store.Buffer.Tensor.DType, lane.Var, n, in)
-	b, okB := dotOperand(factors.B, store.Buffer.Tensor.DType, lane.Var, n, in)
-	if !okA || !okB {
-		return nil
-	}
-	types := func(a, b elements) machine.DotTypes {
-		bits := in.Bits(a.tensor)
-		return machine.DotTypes{A: a.tensor.DType, B: b.tensor.DType, Few: bits > 0 && bits <= fewBits}
-	}
-	if has(types(b, a), n.Extent) {
-		a, b = b, a
-	}
-	if !has(types(a, b), n.Extent) {
-		return nil
-	}
-	loadA, loadB := a.load(n.Extent), b.load(n.Extent)
-	if loadA == nil || loadB == nil {
-		return nil
-	}
-	dot := machine.Dot{DotTypes: types(a, b), Terms: n.Extent, Lanes: lane.Var.Extent}
-	sums := ir.At(store.Buffer, expr.Linearize(store.Index).Plus(expr.Linearize(lane.Var), -1).Expr())
-	return ir.Block{loadA, loadB, ir.Exec(dot.Instruction(), sums, ir.All(loadA.Buffer), ir.All(loadB.Buffer))}
+	return ir.Block{a, b, ir.Exec(dot, o[0].arg(), ir.All(a.Buffer), ir.All(b.Buffer))}
 }
 
 // elements describes an operand in memory: the terms of a lane are step elements apart, and lanes have a fixed
@@ -112,22 +97,14 @@ type elements struct {
 	offsets []int64
 }
 
-// dotOperand returns a factor of a product that is accumulated in type added.
-func dotOperand(e expr.Expr, added array.DType, lane *expr.Var, n *ir.For, in ir.Allocated) (elements, bool) {
-	cast, ok := e.(*expr.Cast)
-	if !ok || cast.Type != added {
-		return elements{}, false
-	}
-	l, ok := cast.A.(*expr.Load)
-	if !ok || sum(l.Tensor.DType) != added || in.InRegisters(l.Tensor) {
-		return elements{}, false
-	}
-	first, offsets := ir.Offsets(l.Index[0], lane)
+// elementsOf loads an operand in memory into a register; it returns nil for others, and for elements too far apart.
+func elementsOf(o *matched, lane *expr.Var, n *ir.For) *ir.Define {
+	first, offsets := ir.Offsets(o.index.Expr(), lane)
 	along, linear := first.Coef(n.Var)
-	if offsets == nil || !linear {
-		return elements{}, false
+	if !o.moved || offsets == nil || !linear {
+		return nil
 	}
-	return elements{l.Tensor, first.Plus(expr.Linearize(n.Var), -along), along, offsets}, true
+	return elements{o.tensor, first.Plus(expr.Linearize(n.Var), -along), along, offsets}.load(n.Extent)
 }
 
 // load loads the given number of elements for each lane into a register; it returns nil if they are too far apart.

@@ -17,21 +17,14 @@ func Tensorize(f *ir.Func) *ir.Func {
 	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return ir.MapEach(b, launchOf(b).threads) })
 }
 
-// tensorizeLaunch holds the tensors in registers and the buffers in shared memory.
-type tensorizeLaunch struct {
-	private map[*expr.Tensor]bool
-	shared  map[*expr.Tensor]*ir.Buffer
-}
+// tensorizeLaunch holds the buffers in registers and in shared memory.
+type tensorizeLaunch struct{ in ir.Allocated }
 
 func launchOf(b ir.Block) tensorizeLaunch {
-	l := tensorizeLaunch{map[*expr.Tensor]bool{}, map[*expr.Tensor]*ir.Buffer{}}
+	l := tensorizeLaunch{ir.Allocated{}}
 	ir.Visit(b, func(st ir.Stmt) {
-		a, ok := st.(*ir.Alloc)
-		switch {
-		case ok && a.Buffer.Space == ir.Private:
-			l.private[a.Buffer.Tensor] = true
-		case ok && a.Buffer.Space == ir.Shared:
-			l.shared[a.Buffer.Tensor] = a.Buffer
+		if a, ok := st.(*ir.Alloc); ok {
+			l.in[a.Buffer.Tensor] = a.Buffer
 		}
 	})
 	return l
@@ -124,25 +117,39 @@ type runner interface{ run() ir.Block }
 
 // product matches a loop over matrices.
 func (w *warp) product(n *ir.For) (runner, bool) {
+	for _, m := range w.matches(n) {
+		p := &tensorizeProduct{warp: w, match: m, terms: n, a: tensorizeOperand{load: m.operands[1].load}, b: tensorizeOperand{load: m.operands[2].load}}
+		switch {
+		case m.operands[0].moved || !p.divide():
+		case !n.Format.Warpgroup():
+			return p, true
+		case len(p.a.loops) <= 1 && len(p.b.loops) == 0 && (groupProduct{p}).aligned():
+			return groupProduct{p}, true
+		}
+	}
+	return nil, false
+}
+
+// matches returns the ways in which a loop over matrices computes an instruction.
+func (w *warp) matches(n *ir.For) []*match {
 	switch {
 	case n.Format.Tile():
-		return nil, false // CPU tiles
+		return nil // CPU tiles
 	case n.Format.Warpgroup():
-		return w.matchGroup(n)
+		return w.groupMatches(n)
 	}
-	return w.match(n)
+	return tensorizeFactors(n, func(a, b array.DType) *ir.Instruction { return nvidia.Multiply(n.Format, a, b) }, w.in, w.loop)
 }
 
 // tensorizeProduct is a loop over matrices that warp instructions compute.
 type tensorizeProduct struct {
 	*warp
+	*match
 	terms *ir.For
-	store *ir.Store
 	a, b  tensorizeOperand
-	// rowElements is the distance between a thread's two rows of sums; half is the loop over them, and pair the
-	// loop over its two columns.
-	rowElements int64
-	half, pair  *expr.Var
+	// steps is the loop over the terms, half that over a thread's two rows of sums, and pair that over its two columns.
+	steps      *matchedLoop
+	half, pair *expr.Var
 }
 
 // tensorizeOperand is a factor with the loops that move it.
@@ -151,85 +158,27 @@ type tensorizeOperand struct {
 	loops []*ir.For
 }
 
-// match matches a loop over a warp's matrices.
-func (w *warp) match(n *ir.For) (*tensorizeProduct, bool) {
-	if w.loop.Extent%warpThreads != 0 || n.Extent%n.Format.Terms() != 0 {
-		return nil, false
-	}
-	for _, p := range w.products(n) {
-		if p.fits() {
-			return p, true
-		}
-	}
-	return nil, false
-}
-
-// products returns the possible matches of a loop over matrices: either factor may supply the rows.
-func (w *warp) products(n *ir.For) (ways []*tensorizeProduct) {
-	loops, store := ir.StepNest(n.Body)
-	if store == nil || store.Buffer.Space != ir.Private {
-		return nil
-	}
-	op, term, ok := store.Step()
-	if !ok || op != expr.Add || expr.Uses(store.Index, n.Var) {
-		return nil
-	}
-	x, y, ok := schedule.Factors(term)
-	if !ok || w.private[x.Tensor] || w.private[y.Tensor] {
-		return nil
-	}
-	for _, f := range [][2]*expr.Load{{x, y}, {y, x}} {
-		p := &tensorizeProduct{warp: w, terms: n, store: store, a: tensorizeOperand{load: f[0]}, b: tensorizeOperand{load: f[1]}}
-		if p.divide(loops) {
-			ways = append(ways, p)
-		}
-	}
-	return ways
-}
-
-// divide assigns each loop to the operand that it moves, and selects the innermost suitable ones for a thread's two
-// rows and two columns.
-func (p *tensorizeProduct) divide(loops []*ir.For) bool {
-	sums := expr.Linearize(p.store.Index)
-	for _, n := range slices.Backward(loops) {
-		ofA, ofB := expr.Uses(p.a.load, n.Var), expr.Uses(p.b.load, n.Var)
-		coef, linear := sums.Coef(n.Var)
+// divide assigns the loops that remain to the operand that each moves. Those of the instruction are the ones over a
+// thread's two rows and two columns.
+func (p *tensorizeProduct) divide() bool {
+	for _, l := range p.loops[0] {
+		ofA := expr.Uses(p.a.load, l.Var)
 		switch {
-		case ofA == ofB || !linear || coef < 1:
+		case l.Kind == ir.Matrices:
+			p.steps = l
+		case len(l.inside) > 0 && l.rest != nil:
 			return false
-		case ofA && p.half == nil && n.Extent == 2:
-			p.half, p.rowElements = n.Var, coef
+		case l.whole() && ofA:
+			p.half = l.Var
+		case l.whole():
+			p.pair = l.Var
 		case ofA:
-			p.a.loops = append(p.a.loops, n)
-		case p.pair == nil && n.Extent == 2 && coef == 1:
-			p.pair = n.Var
+			p.a.loops = append(p.a.loops, l.For)
 		default:
-			p.b.loops = append(p.b.loops, n)
+			p.b.loops = append(p.b.loops, l.For)
 		}
 	}
-	slices.Reverse(p.a.loops)
-	slices.Reverse(p.b.loops)
-	return p.half != nil && p.pair != nil && !expr.Uses(p.store.Index, p.loop.Var)
-}
-
-// fits reports whether threads with the same rows read the same elements of one operand, and threads with the same
-// columns the same elements of the other.
-func (p *tensorizeProduct) fits() bool {
-	alike := func(e expr.Expr, from func(t int64) int64) bool {
-		for t := range p.loop.Extent {
-			if !expr.Same(p.at(e, t), p.at(e, from(t))) {
-				return false
-			}
-		}
-		return true
-	}
-	return alike(p.a.load.Index[0], func(t int64) int64 { return t - t%4 }) &&
-		alike(p.b.load.Index[0], func(t int64) int64 { return t/warpThreads*warpThreads + t%4 })
-}
-
-// at returns an index for the given thread.
-func (p *tensorizeProduct) at(e expr.Expr, t int64) expr.Expr {
-	return expr.Linearize(expr.Substitute(e, map[*expr.Var]expr.Expr{p.loop.Var: expr.I(t)})).Expr()
+	return true
 }
 
 // parts returns the number of pieces that each element is split into.
@@ -334,11 +283,8 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 
 // multiply returns the multiply instructions.
 func (p *tensorizeProduct) multiply(a, b *ir.Buffer) ir.Block {
-	sum := expr.Substitute(p.store.Index, map[*expr.Var]expr.Expr{p.half: expr.I(0), p.pair: expr.I(0)})
 	one := func(partA, partB int64) ir.Stmt {
-		sums := ir.At(p.store.Buffer, expr.Linearize(sum).Expr())
-		sums.Stride = p.rowElements
-		return ir.Exec(nvidia.Multiply(p.terms.Format, p.a.load.DType(), p.b.load.DType()), sums,
+		return ir.Exec(p.Instruction, p.operands[0].arg(),
 			ir.At(a, expr.AddE(expr.MulE(p.a.place(), expr.I(p.parts()*registersA)), expr.I(partA*registersA))),
 			ir.At(b, expr.AddE(expr.MulE(p.b.place(), expr.I(p.parts()*registersB)), expr.I(partB*registersB))))
 	}

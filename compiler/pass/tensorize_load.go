@@ -16,9 +16,9 @@ const matrixRows = 8
 // the address of a row. It returns nil unless the rows have 16 bytes and 16-byte alignment. If rows run over terms
 // instead of lines, the loads transpose.
 func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, registers int64, first expr.Expr) ir.Block {
-	from, format := p.shared[o.load.Tensor], p.terms.Format
+	from, format := p.in[o.load.Tensor], p.terms.Format
 	turned := !p.termsAdjoin(o)
-	if from == nil || from.Row > 0 || format.Packed() == 1 || !format.Holds(o.load.DType()) || turned && !p.linesAdjoin(o, registers) {
+	if from == nil || from.Space != ir.Shared || from.Row > 0 || format.Packed() == 1 || !format.Holds(o.load.DType()) || turned && !p.linesAdjoin(o, registers) {
 		return nil
 	}
 	count, rowElements := registers, nvidia.MatrixRowBytes/o.load.DType().Bytes()

@@ -1,15 +1,19 @@
 package pass
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine/x86"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // tilesProduct is a loop over matrices that tile instructions compute.
 type tilesProduct struct {
+	*ir.Instruction
 	format schedule.Format
 	// rows holds the extents of the loops over rows of sums, outermost first, and columns that of the loop over
 	// columns.
@@ -20,7 +24,7 @@ type tilesProduct struct {
 
 // tilesOperand is one of the factors.
 type tilesOperand struct {
-	load *expr.Load
+	tensor *expr.Tensor
 	// first is the index of the first term, row and column.
 	first expr.Linear
 	// steps holds the stride between rows of sums for each row loop.
@@ -30,43 +34,35 @@ type tilesOperand struct {
 }
 
 // tilesMatch matches a loop over matrices; either factor may supply the rows.
-func tilesMatch(n *ir.For, sums *ir.Buffer) (*tilesProduct, bool) {
-	loops, store := ir.StepNest(n.Body)
-	if store == nil || store.Buffer.Tensor != sums.Tensor || n.Extent != n.Format.Terms() || n.Range != nil {
-		return nil, false
-	}
-	op, term, ok := store.Step()
-	if !ok || op != expr.Add || expr.Uses(store.Index, n.Var) {
-		return nil, false
-	}
-	x, y, ok := schedule.Factors(term)
-	if !ok || !n.Format.Holds(x.DType()) || !n.Format.Holds(y.DType()) || sums.Tensor.DType != n.Format.Sum() {
-		return nil, false
-	}
-	for _, f := range [][2]*expr.Load{{x, y}, {y, x}} {
-		p := &tilesProduct{format: n.Format, columns: 1, a: tilesOperand{load: f[0]}, b: tilesOperand{load: f[1]}}
-		if p.divide(n, loops, expr.Linearize(store.Index)) {
+func tilesMatch(n *ir.For, sums *ir.Buffer, in ir.Allocated) (*tilesProduct, bool) {
+	of := func(a, b array.DType) *ir.Instruction { return x86.TileProduct(n.Format, a, b) }
+	for _, m := range tensorizeFactors(n, of, in, nil) {
+		p := &tilesProduct{Instruction: m.Instruction, format: n.Format, columns: 1}
+		if m.operands[0].tensor == sums.Tensor && p.divide(m, in) {
 			return p, true
 		}
 	}
 	return nil, false
 }
 
-// divide assigns each loop to rows or columns, and checks that the terms have a tile's layout.
-func (p *tilesProduct) divide(n *ir.For, loops []*ir.For, sums expr.Linear) bool {
-	packed := p.format.Packed()
-	group, within := &expr.Var{Name: "g", Extent: n.Extent / packed}, &expr.Var{Name: "t", Extent: packed}
-	term := map[*expr.Var]expr.Expr{n.Var: expr.AddE(expr.MulE(group, expr.I(packed)), within)}
-	place := func(l *expr.Load) expr.Linear {
-		return regrouped(expr.Linearize(expr.Simplify(expr.Substitute(l.Index[0], term))))
-	}
-	a, b := place(p.a.load), place(p.b.load)
+// divide assigns each loop to rows or columns, and checks that sums and terms have the layout of tiles.
+func (p *tilesProduct) divide(m *match, in ir.Allocated) bool {
+	sums, a, b := m.operands[0].index, &m.operands[1], &m.operands[2]
+	okA, okB := p.a.load(a, in), p.b.load(b, in)
 	// A sum is followed by those of the next columns, and these by those of the next rows.
 	behind := int64(1)
-	for _, loop := range slices.Backward(loops) {
-		ofA, ofB, of := take(&a, loop.Var), take(&b, loop.Var), take(&sums, loop.Var)
+	for _, loop := range slices.Backward(m.loops[0]) {
+		take(&p.a.first, loop.rest)
+		take(&p.b.first, loop.rest)
+		if loop.Kind == ir.Matrices {
+			okA = okA && loop.rest.Extent == 1
+			continue
+		}
+		one := loop.one()
+		ofA, ofB, of := take(&a.index, one), take(&b.index, one), take(&sums, one)
+		take(&sums, loop.rest)
 		switch {
-		case ofA == 0 && ofB == packed && of == 1 && behind == 1:
+		case ofA == 0 && ofB == p.format.Packed() && of == 1 && behind == 1:
 			p.columns = loop.Extent
 		case ofA > 0 && ofB == 0 && of == behind:
 			p.rows, p.a.steps = append([]int64{loop.Extent}, p.rows...), append([]int64{ofA}, p.a.steps...)
@@ -78,11 +74,23 @@ func (p *tilesProduct) divide(n *ir.For, loops []*ir.For, sums expr.Linear) bool
 	if len(p.rows) == 0 {
 		p.rows, p.a.steps = []int64{1}, []int64{0}
 	}
-	p.a.rowElements = p.a.steps[len(p.a.steps)-1]
-	p.b.rowElements = take(&b, group)
-	fits := take(&a, group) == packed && take(&a, within) == 1 && take(&b, within) == 1 && p.b.rowElements > 0
-	p.a.first, p.b.first = a, b
-	return fits && len(sums.Terms) == 0 && sums.Const == 0
+	return okA && okB && len(sums.Terms) == 0 && sums.Const == 0
+}
+
+// load determines the rows that tile loads move to an operand.
+func (t *tilesOperand) load(o *matched, in ir.Allocated) bool {
+	tile := ir.NewTile(0, "tile", o.tensor.DType)
+	place := &expr.Var{Name: "place", Extent: tile.Elements()}
+	copies := ir.Nest(ir.Serial, ir.Block{&ir.Store{Buffer: tile, Index: place, Value: o.tensor.At(o.at(place))}}, place)
+	in = maps.Clone(in)
+	in[tile.Tensor] = tile
+	found, err := tensorize(copies, x86.TileLoad(o.tensor.DType), in, nil)
+	if err != nil {
+		return false
+	}
+	from := found[0].operands[1]
+	t.tensor, t.first, t.rowElements = o.tensor, from.first, from.row
+	return true
 }
 
 // take removes the term of a variable from a sum and returns its coefficient, or -1 if other terms use it, too.
@@ -91,7 +99,9 @@ func take(l *expr.Linear, v *expr.Var) int64 {
 	if !linear {
 		return -1
 	}
-	*l = l.Plus(expr.Linearize(v), -coef)
+	if coef != 0 {
+		*l = l.Plus(expr.Linearize(v), -coef)
+	}
 	return coef
 }
 

@@ -49,8 +49,8 @@ func (s *scope) products(b ir.Block) (out ir.Block, ok bool) {
 
 // product returns the instructions of a loop over matrices.
 func (s *scope) product(n *ir.For) (ir.Block, bool) {
-	p, ok := tilesMatch(n, s.sums)
-	if !ok || !s.has(p.a.load.DType()) {
+	p, ok := tilesMatch(n, s.sums, s.in)
+	if !ok || !s.has(p.a.tensor.DType) {
 		return nil, false
 	}
 	if s.of == nil {
@@ -86,7 +86,6 @@ func (s *scope) multiply(p *tilesProduct) (ir.Block, bool) {
 		return nil, false
 	}
 	var out ir.Block
-	product := x86.TileProduct(p.format, p.a.load.DType(), p.b.load.DType())
 	for k, l := range whole {
 		l.tile.Index = len(s.tiles) + k
 		out = append(out, l.load()...)
@@ -96,9 +95,9 @@ func (s *scope) multiply(p *tilesProduct) (ir.Block, bool) {
 		out = append(out, l.load()...)
 		for i, other := range whole {
 			if swapped {
-				out = append(out, ir.Exec(product, ir.All(sum(j, i)), ir.All(l.tile), ir.All(other.tile)))
+				out = append(out, ir.Exec(p.Instruction, ir.All(sum(j, i)), ir.All(l.tile), ir.All(other.tile)))
 			} else {
-				out = append(out, ir.Exec(product, ir.All(sum(i, j)), ir.All(other.tile), ir.All(l.tile)))
+				out = append(out, ir.Exec(p.Instruction, ir.All(sum(i, j)), ir.All(other.tile), ir.All(l.tile)))
 			}
 		}
 	}
@@ -121,14 +120,14 @@ func (l tileLoad) load() ir.Block {
 func (s *scope) loads(o tilesOperand, name string, offsets []int64, beyond int64) (list []tileLoad, ok bool) {
 	for k, offset := range offsets {
 		first := o.first.Plus(expr.Linear{Const: offset}, 1)
-		tile := ir.NewTile(0, fmt.Sprintf("%s%d", name, k), o.load.DType())
-		list = append(list, tileLoad{tile, ir.Arg{Tensor: o.load.Tensor, Index: first.Expr(), Stride: o.rowElements}})
+		tile := ir.NewTile(0, fmt.Sprintf("%s%d", name, k), o.tensor.DType)
+		list = append(list, tileLoad{tile, ir.Arg{Tensor: o.tensor, Index: first.Expr(), Stride: o.rowElements}})
 		if _, highest, known := first.Bounds(); known && k == len(offsets)-1 {
-			end := highest + (schedule.TileRows-1)*o.rowElements + schedule.TileRowBytes/o.load.DType().Bytes()
-			beyond = min(beyond, max(0, end-o.load.Tensor.Shape[0]))
+			end := highest + (schedule.TileRows-1)*o.rowElements + schedule.TileRowBytes/o.tensor.DType.Bytes()
+			beyond = min(beyond, max(0, end-o.tensor.Shape[0]))
 		}
 	}
-	return list, beyond == 0 || s.reaches(o.load.Tensor, beyond)
+	return list, beyond == 0 || s.reaches(o.tensor, beyond)
 }
 
 // reaches ensures that a buffer is followed by the given number of readable elements.

@@ -1,0 +1,131 @@
+package pass_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/machine"
+	"github.com/tilth-dev/tilth/compiler/machine/x86"
+	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+var (
+	dot    = machine.Dot{DotTypes: machine.DotTypes{A: array.Uint8, B: array.Int8}, Terms: 4, Lanes: 8}.Instruction()
+	number = func(name string, extent int64) *expr.Var { return &expr.Var{Name: name, Extent: extent} }
+	times  = func(e expr.Expr, n int64) expr.Expr { return expr.MulE(e, expr.I(n)) }
+)
+
+// changed returns an instruction that computes something else.
+func changed(i *ir.Instruction, change func(expr.Expr) expr.Expr) *ir.Instruction {
+	c, m := *i, *i.Meaning
+	m.Body = ir.Rewrite(m.Body, func(e expr.Expr) expr.Expr { return expr.Rewrite(e, change) })
+	c.Meaning = &m
+	return &c
+}
+
+// step returns a loop over the terms of eight neighbouring sums, with an index for each lane and term of both factors.
+func step(terms, lanes int64, a, b func(lane, term expr.Expr) expr.Expr) ir.Block {
+	sums := &ir.Buffer{Tensor: ir.Flat("sums", array.Int32, 64)}
+	lane, term := number("lane", lanes), number("term", terms)
+	wide := func(t *expr.Tensor, index expr.Expr) expr.Expr { return expr.To(array.Int32, t.At(index)) }
+	product := expr.MulE(wide(ir.Flat("a", array.Uint8, 64), a(lane, term)), wide(ir.Flat("b", array.Int8, 64), b(lane, term)))
+	return ir.Nest(ir.Serial, ir.Nest(ir.Vector, ir.Block{ir.Add(sums, expr.AddE(lane, expr.I(16)), product)}, lane), term)
+}
+
+func perLane(lane, term expr.Expr) expr.Expr { return expr.AddE(times(lane, 4), term) }
+func forAll(_, term expr.Expr) expr.Expr     { return expr.AddE(term, expr.I(12)) }
+
+// TestLoopsAreTensorizedWhereTheyEqualTheMeaning, whatever the order of factors, and with operands that are the same
+// for all lanes.
+func TestLoopsAreTensorizedWhereTheyEqualTheMeaning(t *testing.T) {
+	for what, b := range map[string]ir.Block{
+		"elements for each lane": step(4, 8, perLane, perLane),
+		"elements for all lanes": step(4, 8, forAll, perLane),
+	} {
+		if args, err := pass.Tensorized(b, dot); err != nil || args[0].Tensor.Name != "sums" || !expr.Same(args[0].Index, expr.I(16)) || args[1].Tensor.Name != "a" {
+			t.Errorf("%s: %v, %v", what, args, err)
+		}
+	}
+}
+
+// TestOtherLoopsAreNotTensorized checks that the reason names the difference.
+func TestOtherLoopsAreNotTensorized(t *testing.T) {
+	same := step(4, 8, perLane, perLane)
+	tile := x86.TileLoad(array.Int8)
+	for what, c := range map[string]struct {
+		b    ir.Block
+		i    *ir.Instruction
+		want string
+	}{
+		"fewer terms":    {step(2, 8, perLane, perLane), dot, "no loops match"},
+		"fewer lanes":    {step(4, 4, perLane, perLane), dot, "no loops match"},
+		"another copy":   {same, tile, "values differ"},
+		"an instruction": {ir.Block{ir.Exec(machine.Fence)}, dot, "no nest of loops"},
+		"two statements": {append(same, same...), dot, "1 statements instead of 2"},
+		"other types":    {same, machine.Dot{DotTypes: machine.DotTypes{A: array.Int8, B: array.Int8}, Terms: 4, Lanes: 8}.Instruction(), "values differ"},
+		"a meaning with every other sum": {same, changed(dot, func(e expr.Expr) expr.Expr {
+			if l, ok := e.(*expr.Load); ok && l.Tensor.Name == "sums" {
+				return l.Tensor.At(times(l.Index[0], 2))
+			}
+			return e
+		}), "operand sums: elements are 1 apart along lane, not 2"},
+		"a meaning with the maximum": {same, changed(dot, func(e expr.Expr) expr.Expr {
+			if n, ok := e.(*expr.Binary); ok && n.DType() == array.Int32 && n.Op == expr.Add {
+				return expr.MaxE(n.A, n.B)
+			}
+			return e
+		}), "values differ"},
+		"a meaning with all terms of a lane alike": {same, changed(dot, func(e expr.Expr) expr.Expr {
+			if l, ok := e.(*expr.Load); ok && l.Tensor.Name == "a" {
+				return l.Tensor.At(expr.Bin(expr.FloorDiv, l.Index[0], expr.I(4)))
+			}
+			return e
+		}), "operand a: an element depends on term"},
+	} {
+		if _, err := pass.Tensorized(c.b, c.i); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+}
+
+// TestRowsAreFoundAtTheirStride: a copy to a tile in one loop over its elements is a load of rows.
+func TestRowsAreFoundAtTheirStride(t *testing.T) {
+	tile, from := ir.NewTile(0, "tile", array.Int8), ir.Flat("from", array.Int8, 4096)
+	place := number("place", tile.Elements())
+	index := expr.AddE(times(expr.Bin(expr.FloorDiv, place, expr.I(64)), 100), expr.AddE(expr.Bin(expr.FloorMod, place, expr.I(64)), expr.I(7)))
+	load := func(d int64) ir.Block {
+		return ir.Nest(ir.Serial, ir.Block{&ir.Store{Buffer: tile, Index: place, Value: from.At(times(index, d))}}, place)
+	}
+	args, err := pass.Tensorized(load(1), x86.TileLoad(array.Int8), tile)
+	if err != nil || args[1].Stride != 100 || !expr.Same(args[1].Index, expr.I(7)) {
+		t.Errorf("%v, %v", args, err)
+	}
+	if _, err := pass.Tensorized(load(2), x86.TileLoad(array.Int8), tile); err == nil || !strings.Contains(err.Error(), "2 apart") {
+		t.Errorf("elements that are no neighbours: %v", err)
+	}
+}
+
+// TestProductsOfTilesMayBeSmallerThanTiles, and may have more rows: terms may not.
+func TestProductsOfTilesMayBeSmallerThanTiles(t *testing.T) {
+	product := x86.TileProduct(schedule.TileI8, array.Uint8, array.Int8)
+	loops := func(rows, columns, terms int64) ir.Block {
+		m, n, k := number("m", rows), number("n", columns), number("k", terms)
+		wide := func(t *expr.Tensor, index expr.Expr) expr.Expr { return expr.To(array.Int32, t.At(index)) }
+		a, b := ir.Flat("a", array.Uint8, 4096), ir.Flat("b", array.Int8, 4096)
+		term := expr.MulE(wide(a, expr.AddE(times(m, 64), k)), wide(b, expr.AddE(times(k, columns), n)))
+		sums := &ir.Buffer{Tensor: ir.Flat("sums", array.Int32, rows*columns), Space: ir.Scratch}
+		return ir.Nest(ir.Serial, ir.Block{ir.Add(sums, expr.AddE(times(m, columns), n), term)}, k, m, n)
+	}
+	for _, c := range []struct {
+		rows, columns, terms int64
+		ok                   bool
+	}{{16, 16, 64, true}, {7, 5, 64, true}, {32, 20, 64, true}, {16, 16, 32, false}, {16, 16, 96, false}} {
+		if _, err := pass.Tensorized(loops(c.rows, c.columns, c.terms), product); (err == nil) != c.ok {
+			t.Errorf("%d by %d sums of %d terms: %v", c.rows, c.columns, c.terms, err)
+		}
+	}
+}
