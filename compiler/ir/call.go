@@ -36,6 +36,10 @@ type Prelude struct {
 	Vectors    []Vectors
 }
 
+// Plain stands for the meaning of the instruction in the text of its prelude: plain code on operands with the names of
+// the parameters.
+const Plain = "  {plain}\n"
+
 // Vectors is a vector type.
 type Vectors struct {
 	Type  array.DType

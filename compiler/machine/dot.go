@@ -95,20 +95,16 @@ func (d Dot) instruction() *ir.Instruction {
 			branch = "#elif"
 		}
 	}
-	plain := plainDot(d.Terms, d.Lanes)
-	if sum == array.Float32 {
-		plain = plainDotBF16(d.Terms, d.Lanes)
-	}
 	if branch == "#if" {
-		body.WriteString(plain)
+		body.WriteString(ir.Plain + "  return acc;\n")
 	} else {
-		body.WriteString("#else\n" + plain + "#endif\n")
+		body.WriteString("#else\n" + ir.Plain + "  return acc;\n#endif\n")
 	}
 	text := strings.NewReplacer("{acc}", t, "{bits}", bits).Replace(body.String())
 	i := &ir.Instruction{
 		Name: strings.ReplaceAll(strings.TrimPrefix(name, "tilth_"), "_", "."),
 		Params: []ir.Param{
-			{Name: "sums", Use: ir.Update, Lanes: d.Lanes, Form: ir.Variable},
+			{Name: "acc", Use: ir.Update, Lanes: d.Lanes, Form: ir.Variable},
 			{Name: "a", Use: ir.Read, In: ir.Register, Lanes: d.Lanes * d.Terms, Form: ir.Variable},
 			{Name: "b", Use: ir.Read, In: ir.Register, Lanes: d.Lanes * d.Terms, Form: ir.Variable},
 		},
@@ -128,54 +124,7 @@ func (d Dot) meaning(i *ir.Instruction) *ir.Meaning {
 	term, lane := &expr.Var{Name: "k", Extent: d.Terms}, &expr.Var{Name: "lane", Extent: d.Lanes}
 	return ir.NewMeaning(i, func(f []ir.Formal) ir.Block {
 		at := expr.AddE(expr.MulE(lane, expr.I(d.Terms)), term)
-		step := ir.Add(f[0].Buffer, lane, expr.MulE(expr.To(d.sum(), f[2].At(at)), expr.To(d.sum(), f[1].At(at))))
+		step := ir.Add(f[0].Buffer, lane, expr.MulE(expr.To(d.sum(), f[1].At(at)), expr.To(d.sum(), f[2].At(at))))
 		return ir.Nest(ir.Serial, ir.Nest(ir.Vector, ir.Block{step}, lane), term)
 	}, ir.Flat("sums", d.sum(), d.Lanes), ir.Flat("a", d.A, d.Lanes*d.Terms), ir.Flat("b", d.B, d.Lanes*d.Terms))
-}
-
-// plainDot returns portable code for the instructions: it extracts, multiplies and adds each term of all lanes.
-func plainDot(terms, lanes int64) string {
-	text := "  {bits} sum = ({bits})acc;\n"
-	for k := range terms {
-		picked := strings.Trim(strings.Repeat("%d, ", int(lanes)), ", ")
-		at := make([]any, lanes)
-		for i := range at {
-			at[i] = int64(i)*terms + k
-		}
-		picked = fmt.Sprintf(picked, at...)
-		wide := func(x string) string {
-			return fmt.Sprintf("({bits})__builtin_convertvector(__builtin_shufflevector(%s, %s, %s), {acc})", x, x, picked)
-		}
-		text += fmt.Sprintf("  sum += %s * %s;\n", wide("a"), wide("b"))
-	}
-	return text + "  return ({acc})sum;\n"
-}
-
-// plainDotBF16 does the same for pairs. The second element is the upper half of a word, since bfloat16 is the upper
-// half of float32. If a lane has two pairs, the second pair's word is extracted too.
-func plainDotBF16(terms, lanes int64) string {
-	if terms == 2 {
-		return cprint.Contract("ON") + `  {bits} p = ({bits})a, q = ({bits})b;
-  return acc + ({acc})(p << 16) * ({acc})(q << 16) + ({acc})(p & 0xffff0000) * ({acc})(q & 0xffff0000);
-`
-	}
-	words := terms / 2
-	text := fmt.Sprintf("  typedef unsigned words __attribute__((vector_size(%d)));\n", 4*words*lanes)
-	for k := range words {
-		at := make([]int64, lanes)
-		for i := range at {
-			at[i] = int64(i)*words + k
-		}
-		picked := func(x string) string {
-			return fmt.Sprintf("({bits})__builtin_shufflevector((words)%[1]s, (words)%[1]s, %[2]s)", x, cprint.List(at))
-		}
-		text += plainPair("acc", picked("a"), picked("b"))
-	}
-	return text + "  return acc;\n"
-}
-
-// plainPair returns code that adds the products of bfloat16 pairs, held in words of a and b, to sums.
-func plainPair(sums, a, b string) string {
-	return fmt.Sprintf("  {\n%[4]s  %[1]s += ({acc})(%[2]s << 16) * ({acc})(%[3]s << 16) + ({acc})(%[2]s & 0xffff0000) * ({acc})(%[3]s & 0xffff0000);\n  }\n",
-		sums, a, b, cprint.Contract("ON"))
 }

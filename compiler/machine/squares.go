@@ -89,24 +89,22 @@ func squareAt(row, column expr.Expr, turned bool) expr.Expr {
 // four columns: the best one that a target has, or plain code. Its operands are the squares, two registers that repeat
 // the terms of one row each, and one that holds the columns one after the other.
 func SquareProduct(rows, columns array.DType, turned bool) *ir.Instruction {
-	name, a, b, form := fmt.Sprintf("tilth_squares_%v_%v", rows, columns), "rows", "pair", arm.Squares(rows, columns)
+	name, a, b, form, sum := fmt.Sprintf("tilth_squares_%v_%v", rows, columns), "rows", "pair", arm.Squares(rows, columns), array.Int32
 	if turned {
 		a, b, form = "pair", "rows", arm.Squares(columns, rows)
 	}
-	sum, plain := array.Int32, plainSquare(a, b, form.Terms)
 	if rows.IsFloat() {
-		sum, plain = array.Float32, plainSquareBF16(a, b)
+		sum = array.Float32
 	}
-	code := fmt.Sprintf("  %s pair = __builtin_shufflevector(columns, columns, %s);\n", cprint.VectorName(columns, 2*form.Terms), cprint.Indices(0, 2*form.Terms)) +
-		squareCode(form, a, b, "first", plain) +
-		fmt.Sprintf("  pair = __builtin_shufflevector(columns, columns, %s);\n", cprint.Indices(2*form.Terms, 2*form.Terms)) +
-		squareCode(form, a, b, "second", plain)
+	add := func(square string, from int64) string {
+		return fmt.Sprintf("  pair = __builtin_shufflevector(columns, columns, %s);\n  __asm__(\"%s %%0.4s, %%1.%[3]s, %%2.%[3]s\" : \"+w\"(%s) : \"w\"(%s), \"w\"(%s));\n",
+			cprint.Indices(from, 2*form.Terms), form.Name, form.Elements, square, a, b)
+	}
 	vectors := []ir.Vectors{
-		{Type: columns, Lanes: 2 * form.Terms}, {Type: sum, Lanes: SquareLanes}, {Type: rows, Lanes: SquareLanes * form.Terms}, {Type: array.Uint32, Lanes: SquareLanes},
+		{Type: columns, Lanes: 2 * form.Terms}, {Type: sum, Lanes: SquareLanes}, {Type: rows, Lanes: SquareLanes * form.Terms},
 		{Type: columns, Lanes: SquareLanes * form.Terms}, {Type: rows, Lanes: 2 * form.Terms},
 	}
 	acc, row := cprint.VectorName(sum, SquareLanes), cprint.VectorName(rows, SquareLanes*form.Terms)
-	code = strings.NewReplacer("{acc}", acc, "{bits}", cprint.VectorName(array.Uint32, SquareLanes)).Replace(code)
 	register := func(name string) ir.Param {
 		return ir.Param{Name: name, Use: ir.Read, In: ir.Register, Lanes: SquareLanes * form.Terms, Form: ir.Variable}
 	}
@@ -114,11 +112,17 @@ func SquareProduct(rows, columns array.DType, turned bool) *ir.Instruction {
 		Name:   strings.ReplaceAll(strings.TrimPrefix(name, "tilth_"), "_", "."),
 		Params: []ir.Param{sums("first"), sums("second"), register("one"), register("other"), register("columns")},
 		Text:   name + "(&%s, &%s, %s, %s, %s);",
-		Prelude: &ir.Prelude{Name: name, Vectors: vectors, Text: fmt.Sprintf(`static inline __attribute__((unused, always_inline)) void %s(%[2]s *first, %[2]s *second, %[3]s one, %[3]s other, %[4]s columns) {
-  const %[5]s rows = __builtin_shufflevector(one, other, %[6]s, %[7]s);
-%[8]s}
-`, name, acc, row, cprint.VectorName(columns, SquareLanes*form.Terms), cprint.VectorName(rows, 2*form.Terms), cprint.Indices(0, form.Terms),
-			cprint.Indices(SquareLanes*form.Terms, form.Terms), code)},
+		Prelude: &ir.Prelude{Name: name, Vectors: vectors, Text: fmt.Sprintf(`static inline __attribute__((unused, always_inline)) void %s(%[2]s *to_first, %[2]s *to_second, %[3]s one, %[3]s other, %[4]s columns) {
+  %[2]s first = *to_first, second = *to_second;
+#if defined(%[5]s)
+  %[6]s pair;
+  const %[7]s rows = __builtin_shufflevector(one, other, %[8]s, %[9]s);
+%[10]s%[11]s#else
+%[12]s#endif
+  *to_first = first, *to_second = second;
+}
+`, name, acc, row, cprint.VectorName(columns, SquareLanes*form.Terms), form.Macro, cprint.VectorName(columns, 2*form.Terms), cprint.VectorName(rows, 2*form.Terms),
+			cprint.Indices(0, form.Terms), cprint.Indices(SquareLanes*form.Terms, form.Terms), add("first", 0), add("second", 2*form.Terms), ir.Plain)},
 	}
 	elements := func(name string, d array.DType) *expr.Tensor { return ir.Flat(name, d, SquareLanes*form.Terms) }
 	i.Meaning = ir.NewMeaning(i, func(f []ir.Formal) ir.Block { return squares(f, form.Terms, sum, turned) }, ir.Flat("first", sum, SquareLanes),
@@ -138,34 +142,4 @@ func squares(f []ir.Formal, terms int64, sum array.DType, turned bool) ir.Block 
 		}
 	}
 	return ir.Nest(ir.Serial, steps, term, column)
-}
-
-// squareCode returns the instruction for operands a and b, with plain code as the alternative.
-func squareCode(f arm.Square, a, b, square, plain string) string {
-	return fmt.Sprintf(`#if defined(%[1]s)
-  __asm__("%[2]s %%0.4s, %%1.%[3]s, %%2.%[3]s" : "+w"(*%[4]s) : "w"(%[5]s), "w"(%[6]s));
-#else
-%[7]s#endif
-`, f.Macro, f.Name, f.Elements, square, a, b, strings.ReplaceAll(plain, "{square}", square))
-}
-
-// plainSquare returns portable code for the instructions: it extracts, multiplies and adds each term of both rows and
-// columns.
-func plainSquare(a, b string, terms int64) (text string) {
-	for k := range terms {
-		wide := func(x string, at ...int64) string {
-			return fmt.Sprintf("({bits})__builtin_convertvector(__builtin_shufflevector(%s, %s, %s), {acc})", x, x, cprint.List(at))
-		}
-		text += fmt.Sprintf("  *{square} = ({acc})(({bits})*{square} + %s * %s);\n", wide(a, k, k, terms+k, terms+k), wide(b, k, terms+k, k, terms+k))
-	}
-	return text
-}
-
-// plainSquareBF16 does the same for pairs of bfloat16.
-func plainSquareBF16(a, b string) (text string) {
-	for _, pair := range [2][2]string{{"0, 0, 2, 2", "0, 2, 0, 2"}, {"1, 1, 3, 3", "1, 3, 1, 3"}} {
-		text += plainPair("*{square}", fmt.Sprintf("__builtin_shufflevector(({bits})%[1]s, ({bits})%[1]s, %[2]s)", a, pair[0]),
-			fmt.Sprintf("__builtin_shufflevector(({bits})%[1]s, ({bits})%[1]s, %[2]s)", b, pair[1]))
-	}
-	return text
 }

@@ -80,7 +80,7 @@ func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(machine.DotType
 	if err != nil {
 		return nil
 	}
-	o := found[0].operands
+	o := found[len(found)-1].operands // the second factor is the first operand where both may be
 	a, b := elementsOf(&o[1], lane.Var, n), elementsOf(&o[2], lane.Var, n)
 	if a == nil || b == nil {
 		return nil

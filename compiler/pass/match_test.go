@@ -72,7 +72,7 @@ func TestOtherLoopsAreNotTensorized(t *testing.T) {
 				return l.Tensor.At(times(l.Index[0], 2))
 			}
 			return e
-		}), "operand sums: elements are 1 apart along lane, not 2"},
+		}), "operand acc: elements are 1 apart along lane, not 2"},
 		"a meaning with the maximum": {same, changed(dot, func(e expr.Expr) expr.Expr {
 			if n, ok := e.(*expr.Binary); ok && n.DType() == array.Int32 && n.Op == expr.Add {
 				return expr.MaxE(n.A, n.B)

@@ -152,7 +152,11 @@ func (p *printer) instruction(c *ir.Call) {
 		for _, v := range c.Prelude.Vectors {
 			p.unit.vector(v.Type, v.Lanes)
 		}
-		p.unit.declarations.Declare(c.Prelude.Name, c.Prelude.Text)
+		text := c.Prelude.Text
+		if strings.Contains(text, ir.Plain) && !p.unit.declarations.Has(c.Prelude.Name) {
+			text = strings.ReplaceAll(text, ir.Plain, p.unit.plain(c.Instruction))
+		}
+		p.unit.declarations.Declare(c.Prelude.Name, text)
 	}
 	p.line("%s", c.Code(p))
 }
