@@ -8,7 +8,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
@@ -60,4 +62,58 @@ func privateOwner(spec *tilthv1.JobSpec) string {
 		return spec.GetOwner()
 	}
 	return ""
+}
+
+// maxKnown bounds the records read for a job. Reading that many takes about a second.
+const maxKnown = 500_000
+
+// firstProgress returns the initial progress of a job's tasks, from existing records of their workloads.
+func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*tilthv1.TaskProgress, error) {
+	progress := make([]*tilthv1.TaskProgress, len(spec.GetTasks()))
+	k := recordLookup{spec: spec, left: maxKnown, seen: map[[2]string]records.Known{}, look: look}
+	for i, task := range spec.GetTasks() {
+		progress[i] = &tilthv1.TaskProgress{}
+		if spec.GetNoTransfer() {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err() // the caller has gone
+		}
+		known, err := k.find(task)
+		if err != nil {
+			return nil, StoreError(err)
+		}
+		progress[i].KnownTrials = uint32(known.Trials)
+		progress[i].KnownBestSeconds, progress[i].KnownDefaultSeconds = known.Best.GetLatencySeconds(), known.CandidateSeconds
+		progress[i].KnownBestDigest = known.Best.GetCandidate().GetDigest()
+		if known.Best != nil {
+			progress[i].KnownBest = state.Bare(known.Best)
+		}
+	}
+	return progress, nil
+}
+
+// recordLookup looks up the records of a job's tasks, once per workload. It reads at most left records in all, but
+// at least one per workload.
+type recordLookup struct {
+	spec *tilthv1.JobSpec
+	left int
+	seen map[[2]string]records.Known // by workload and default schedule
+	look lookUp
+}
+
+// lookUp has the signature of records.Measurements.Known.
+type lookUp func(target, workload, numerics, candidate string, limit int) (records.Known, error)
+
+func (k *recordLookup) find(task *tilthv1.TaskSpec) (records.Known, error) {
+	key := [2]string{task.GetWorkloadDigest(), task.GetDefaultDigest()}
+	if known, is := k.seen[key]; is {
+		return known, nil
+	}
+	// Jobs of older versions have no level and are strict.
+	numerics := cmp.Or(k.spec.GetNumerics(), wire.NumericsStrict)
+	known, err := k.look(k.spec.GetTarget().GetFingerprint(), key[0], numerics, key[1], max(k.left, 1))
+	k.left -= known.Trials
+	k.seen[key] = known
+	return known, err
 }
