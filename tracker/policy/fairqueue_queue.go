@@ -14,7 +14,9 @@
 
 package policy
 
-import "slices"
+import (
+	"slices"
+)
 
 // Flow identifies the owner and job of an item.
 type Flow struct {
@@ -285,4 +287,101 @@ func (q *Queue[T]) sweep() {
 		}
 	}
 	q.sweepAt = max(minSweep, 2*len(q.byName))
+}
+
+// Order returns the waiting items in the order in which they will be taken if nothing is added and each is of
+// typical length. It takes time log-linear in their number.
+func (q *Queue[T]) Order() []T {
+	c := &Queue[T]{length: q.length, owners: q.owners.clone(func(o *owner[T]) *owner[T] {
+		return &owner[T]{name: o.name, length: o.length, jobs: o.jobs.clone(slices.Clone[[]T])}
+	})}
+	out := make([]T, 0, q.length)
+	for {
+		item, charge, ok := c.Pop(Filter[T]{})
+		if !ok {
+			return out
+		}
+		charge.Set(q.owners.item)
+		out = append(out, item)
+	}
+}
+
+// clone returns a copy of a level with copies of the flows that wait.
+func (l *level[V]) clone(value func(V) V) *level[V] {
+	c := newLevel[V](l.maxItem)
+	c.virtual, c.item, c.average, c.begun = l.virtual, l.item, l.average, l.begun
+	for _, n := range l.next.All {
+		c.resume(&node[V]{value: value(n.value), weight: n.weight, tag: n.tag, order: n.order})
+	}
+	return c
+}
+
+// Ahead reports whether a waiting item would be taken before the next item of a flow that began to wait now.
+func (q *Queue[T]) Ahead(f Flow) bool {
+	if len(q.owners.next.All) == 0 {
+		return false
+	}
+	first, own := q.owners.next.All[0], q.byName[f.Owner]
+	if own != first {
+		return !q.owners.before(own, f.OwnerWeight, first)
+	}
+	jobs := first.value.jobs
+	return !jobs.before(own.value.byName[f.Job], f.JobWeight, jobs.next.All[0])
+}
+
+// before reports whether a flow that began to wait now would be served before one that waits. A nil n is a flow that
+// was never served.
+func (l *level[V]) before(n *node[V], weight float64, waiting *node[V]) bool {
+	next := l.newFlow(*new(V), weight)
+	if n != nil {
+		next.tag = n.tag
+	}
+	next.tag = max(next.tag, l.virtual)
+	return l.finish(next) < l.finish(waiting)
+}
+
+// Begin begins the charge of an item that was taken before the queue existed.
+func (q *Queue[T]) Begin(f Flow) *Charge {
+	n := q.enter(f)
+	job := n.value.byName[f.Job]
+	q.served++
+	n.value.served++
+	return q.charge(n, job)
+}
+
+// Heap implements heap.Interface for elements that know their places, so that they can be removed.
+type Heap[T any] struct {
+	All   []T
+	less  func(a, b T) bool
+	place func(T) *int
+}
+
+// NewHeap returns an empty heap. place points to where an element keeps its place, which is -1 outside the heap.
+func NewHeap[T any](less func(a, b T) bool, place func(T) *int) Heap[T] {
+	return Heap[T]{less: less, place: place}
+}
+
+func (h *Heap[T]) Len() int { return len(h.All) }
+
+func (h *Heap[T]) Less(i, j int) bool { return h.less(h.All[i], h.All[j]) }
+
+func (h *Heap[T]) Swap(i, j int) {
+	h.All[i], h.All[j] = h.All[j], h.All[i]
+	*h.place(h.All[i]), *h.place(h.All[j]) = i, j
+}
+
+// Push implements heap.Interface.
+func (h *Heap[T]) Push(x any) {
+	h.All = append(h.All, x.(T))
+	*h.place(x.(T)) = len(h.All) - 1
+}
+
+// Pop implements heap.Interface.
+func (h *Heap[T]) Pop() any {
+	var none T
+	last := len(h.All) - 1
+	x := h.All[last]
+	h.All[last], h.All = none, h.All[:last]
+	*h.place(x) = -1
+	return x
 }
