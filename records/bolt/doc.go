@@ -1,5 +1,5 @@
 // Package bolt is the store in a single bbolt file: jobs, events, open batches, agents, and every measurement, with an
-// index of the best record of each workload on each target. Start with buckets.go, which describes the file; package
+// index of the best record of each workload on each target. Start with table.go, which describes the file; package
 // records defines what rows mean.
 //
 // Every value ends in a checksum of bucket, key and value that every read verifies, and damaged rows are never

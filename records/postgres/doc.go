@@ -8,7 +8,7 @@
 // they stop. That only decides when to take over; the epoch makes writes safe. See members.go and await.go.
 //
 // A database may have several shards, each with its own jobs, agents and devices. A process then owns one shard, and
-// statements here about a database apply to each shard. Records are shared. See shards.go and common.go.
+// statements here about a database apply to each shard. Records are shared. See shards.go and groups.go.
 //
 // A single goroutine writes. All commits submitted while it is busy share the next transaction. While the server is
 // unavailable it waits, and then resumes. Each transaction writes its number; if the response to a commit was lost,
