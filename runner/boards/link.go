@@ -6,12 +6,16 @@ package boards
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Version is the version of the protocol.
@@ -173,4 +177,96 @@ func (c *Client) send(data []byte) error {
 		return fmt.Errorf("sending to the board: %w", err)
 	}
 	return nil
+}
+
+// Format of frames; see compiler/boardmonitor/src/link.h.
+const (
+	magic       = 0x314b4c54
+	headerBytes = 24
+	// PayloadBytes is the maximum payload of a frame.
+	PayloadBytes = 4096
+)
+
+// Frame is a request or an answer.
+type Frame struct {
+	Session, Number, Op uint32
+	Payload             []byte
+}
+
+// Encode returns the frame's encoding on the link.
+func (f Frame) Encode() []byte {
+	little := binary.LittleEndian
+	b := make([]byte, 0, headerBytes+len(f.Payload)+4)
+	for _, word := range []uint32{magic, f.Session, f.Number, f.Op, uint32(len(f.Payload))} {
+		b = little.AppendUint32(b, word)
+	}
+	b = little.AppendUint32(b, crc32.ChecksumIEEE(b))
+	b = append(b, f.Payload...)
+	return little.AppendUint32(b, crc32.ChecksumIEEE(f.Payload))
+}
+
+// maxNoise bounds the bytes skipped before a frame.
+const maxNoise = 1 << 20
+
+// readFrame reads the next valid frame and skips anything else.
+func readFrame(r *bufio.Reader) (Frame, error) {
+	little := binary.LittleEndian
+	for range maxNoise {
+		head, err := r.Peek(headerBytes)
+		if err != nil {
+			return Frame{}, ended(err)
+		}
+		n := little.Uint32(head[16:])
+		if little.Uint32(head) != magic || little.Uint32(head[20:]) != crc32.ChecksumIEEE(head[:20]) || n > PayloadBytes {
+			if _, err := r.Discard(1); err != nil {
+				return Frame{}, ended(err)
+			}
+			continue
+		}
+		f := Frame{Session: little.Uint32(head[4:]), Number: little.Uint32(head[8:]), Op: little.Uint32(head[12:])}
+		rest := make([]byte, headerBytes+n+4)
+		if _, err := io.ReadFull(r, rest); err != nil {
+			return Frame{}, ended(err)
+		}
+		f.Payload = rest[headerBytes : headerBytes+n]
+		if little.Uint32(rest[headerBytes+n:]) == crc32.ChecksumIEEE(f.Payload) {
+			return f, nil
+		}
+	}
+	return Frame{}, fmt.Errorf("the board sends no frame in %d bytes", maxNoise)
+}
+
+func ended(err error) error { return fmt.Errorf("reading from the board: %w", err) }
+
+const usualBaud = 115200
+
+// speeds maps speeds to the constants of termios.
+var speeds = map[uint32]uint32{
+	9600: unix.B9600, 19200: unix.B19200, 38400: unix.B38400, 57600: unix.B57600, 115200: unix.B115200, 230400: unix.B230400, 460800: unix.B460800,
+	500000: unix.B500000, 921600: unix.B921600, 1000000: unix.B1000000, 1500000: unix.B1500000, 2000000: unix.B2000000, 3000000: unix.B3000000,
+}
+
+// openTTY opens a serial line in raw mode: 8 bits, no parity, no flow control.
+func openTTY(path string, baud uint32) (*os.File, error) {
+	baud = cmp.Or(baud, usualBaud)
+	speed, ok := speeds[baud]
+	if !ok {
+		return nil, fmt.Errorf("serial lines have no speed of %d baud; use 115200, 921600 or another usual one", baud)
+	}
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s is not a serial line: %w", path, err), unix.Close(fd))
+	}
+	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | speed
+	t.Ispeed, t.Ospeed = speed, speed
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, t); err != nil {
+		return nil, errors.Join(fmt.Errorf("setting %s to %d baud: %w", path, baud, err), unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
