@@ -173,8 +173,8 @@ func inTurns(ctx context.Context, files []string, end time.Time, whole bool) (to
 	return took, nil
 }
 
-// measuredTasks returns the latency of each task within the model, given the executions of both packages. It is 0 for a
-// task that was not executed.
+// measuredTasks returns the latency of each task within the model, given the executions of both packages. It is 0
+// for a task that was not executed.
 func measuredTasks(p *program.Program, took [2]executions) []progress.MeasuredTask {
 	list := make([]progress.MeasuredTask, len(p.Tasks))
 	typical := [2][]float64{stats.Parts(took[0].calls), stats.Parts(took[1].calls)}

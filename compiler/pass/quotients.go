@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Quotients names quotients and remainders by extents of an execution, in the outermost loop whose iterations determine
-// them. Partition can then decide conditions on them in the loops inside.
+// Quotients names quotients and remainders by extents of an execution, in the outermost loop whose iterations
+// determine them. Partition can then decide conditions on them in the loops inside.
 func Quotients(f *ir.Func) *ir.Func {
 	if !f.Workload.IsOpen() {
 		return f

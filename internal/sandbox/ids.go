@@ -1,5 +1,3 @@
-//go:build !arm
-
 package sandbox
 
 import (
@@ -144,10 +142,3 @@ func (s *script) unprivileged() {
 	s.add("give up capabilities", unix.SYS_CAPSET, at(s, header), at(s, &[2]unix.CapUserData{}))
 	s.add("forgo new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 }
-
-// Calls that change the identity of a process.
-const (
-	setGroups = unix.SYS_SETGROUPS
-	setGroup  = unix.SYS_SETRESGID
-	setUser   = unix.SYS_SETRESUID
-)
