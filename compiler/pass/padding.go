@@ -9,7 +9,12 @@ import (
 // around an image, and loops that become empty. It assumes that constants are finite. A sum with an infinite weight
 // would be NaN without this pass, since zero times infinity is NaN.
 func Padding(f *ir.Func) *ir.Func {
-	p := padding{constants: map[*expr.Tensor]bool{}}
+	p := newPadding(f)
+	return f.With(p.block(f.Body))
+}
+
+func newPadding(f *ir.Func) *padding {
+	p := &padding{constants: map[*expr.Tensor]bool{}}
 	for _, c := range f.Prepared {
 		p.constants[c.Buffer.Tensor] = true
 	}
@@ -18,7 +23,7 @@ func Padding(f *ir.Func) *ir.Func {
 			p.constants[b.Tensor] = true
 		}
 	}
-	return f.With(p.block(f.Body))
+	return p
 }
 
 type padding struct {

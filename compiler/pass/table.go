@@ -11,10 +11,12 @@ var table = []entry{
 	{name: "lookup", run: with(func(f *ir.Func, c *Config) *ir.Func { return Lookup(f, c.LookUp) })},
 	{name: "quotients", run: total(Quotients)},
 	{name: "partition", after: rules{"quotients": "conditions on quotients would stay in inner loops"}, run: total(Partition)},
+	{name: "borders", after: rules{"partition": "conditions that it decides would stay"}, run: total(Borders)},
 	{name: "scopes", essential: "processors lack the memories of GPUs", run: total(Scopes)},
 	{name: "unroll", essential: "vectors would be longer than registers", after: rules{
 		"lookup":    "each copy of a function would be tabulated",
 		"partition": "loops would be gone before they are split",
+		"borders":   "loops over positions would be gone",
 	}, run: func(f *ir.Func, c *Config) (*ir.Func, error) { return Unroll(f, c.Lanes) }},
 	{name: "padding", after: rules{"unroll": "constant positions show which terms are zero"}, run: total(Padding)},
 	{name: "fold", after: rules{"unroll": "neighbours are copies of a body"},

@@ -12,11 +12,11 @@ import (
 
 var (
 	// order lists the passes between lowering and printing.
-	order = pass.Ordered("lookup", "quotients", "partition", "scopes", "unroll", "padding", "fold", "tiles", "promote", "storage", "outline", "epilogues",
+	order = pass.Ordered("lookup", "quotients", "partition", "borders", "scopes", "unroll", "padding", "fold", "tiles", "promote", "storage", "outline", "epilogues",
 		"transpose", "dot", "squares", "across", "lanewise", "stream", "cse", "prefetch", "separate")
-	// plain leaves out lookups, quotients and partition. Programs that copy have neither functions to look up nor
+	// plain leaves out the passes before scopes. Programs that copy have neither functions to look up nor
 	// conditions to split on, and the reference stays as plain as possible.
-	plain = order[3:]
+	plain = order[4:]
 )
 
 // room limits the stack of a kernel's functions. Vectors are aligned to a cache line, so that none crosses one.

@@ -12,7 +12,7 @@ import (
 func TestKernelsAreRightWithoutOptionalPasses(t *testing.T) {
 	all := order
 	defer func() { order = all }()
-	for _, name := range []string{"lookup", "quotients", "partition", "padding", "fold", "tiles", "promote", "epilogues", "transpose", "dot", "squares", "across",
+	for _, name := range []string{"lookup", "quotients", "partition", "borders", "padding", "fold", "tiles", "promote", "epilogues", "transpose", "dot", "squares", "across",
 		"stream", "cse", "prefetch", "separate"} {
 		t.Run(name, func(t *testing.T) {
 			var err error
@@ -29,7 +29,7 @@ func TestKernelsAreRightWithoutOptionalPasses(t *testing.T) {
 			checkDrawn(t, []mode{m}, 8, draw)
 		})
 	}
-	if rest, err := all.Without([]string{"lookup", "quotients", "partition", "padding", "fold", "tiles", "promote", "epilogues", "transpose", "dot", "squares", "across",
+	if rest, err := all.Without([]string{"lookup", "quotients", "partition", "borders", "padding", "fold", "tiles", "promote", "epilogues", "transpose", "dot", "squares", "across",
 		"stream", "cse", "prefetch", "separate"}); err != nil || len(rest) != 5 {
 		t.Errorf("%d passes are essential, %v", len(rest), err)
 	}
