@@ -147,8 +147,7 @@ type tensorizeProduct struct {
 	*match
 	terms *ir.For
 	a, b  tensorizeOperand
-	// steps is the loop over the terms, half that over a thread's two rows of sums, and pair that over its two
-	// columns.
+	// steps is the loop over the terms, half that over a thread's two rows of sums, and pair that over its columns.
 	steps      *matchedLoop
 	half, pair *expr.Var
 }

@@ -27,6 +27,7 @@ func Simulated() string {
 	for _, name := range simulated {
 		b.WriteString(header(name))
 	}
+	b.WriteString(collectives())
 	b.WriteString(math)
 	b.WriteString(fromHere)
 	return b.String()

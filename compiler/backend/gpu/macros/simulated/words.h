@@ -116,13 +116,13 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define SIM_PRODUCT(all, d, apart, a_, b_) \
   sim_collective(sim, "product", all, \
                  (struct sim_lane){.a = (a_), .b = (b_), .result = (d), .argument = (apart)}, __LINE__)
-#define MMA_M16N8K16_BF16(d, apart, a, b) SIM_PRODUCT(sim_mma_bf16, d, apart, a, b)
-#define MMA_M16N8K16_F16(d, apart, a, b) SIM_PRODUCT(sim_mma_f16, d, apart, a, b)
-#define MMA_M16N8K8_TF32(d, apart, a, b) SIM_PRODUCT(sim_mma_tf32, d, apart, a, b)
-#define MMA_M16N8K32_S8(d, apart, a, b) SIM_PRODUCT(sim_mma_s8, d, apart, a, b)
-#define MMA_M16N8K32_U8(d, apart, a, b) SIM_PRODUCT(sim_mma_u8, d, apart, a, b)
-#define MMA_M16N8K32_S8_U8(d, apart, a, b) SIM_PRODUCT(sim_mma_s8_u8, d, apart, a, b)
-#define MMA_M16N8K32_U8_S8(d, apart, a, b) SIM_PRODUCT(sim_mma_u8_s8, d, apart, a, b)
+#define MMA_M16N8K16_BF16(d, apart, a, b) SIM_PRODUCT(sim_mma_m16n8k16_bf16, d, apart, a, b)
+#define MMA_M16N8K16_F16(d, apart, a, b) SIM_PRODUCT(sim_mma_m16n8k16_f16, d, apart, a, b)
+#define MMA_M16N8K8_TF32(d, apart, a, b) SIM_PRODUCT(sim_mma_m16n8k8_tf32, d, apart, a, b)
+#define MMA_M16N8K32_S8(d, apart, a, b) SIM_PRODUCT(sim_mma_m16n8k32_s8, d, apart, a, b)
+#define MMA_M16N8K32_U8(d, apart, a, b) SIM_PRODUCT(sim_mma_m16n8k32_u8, d, apart, a, b)
+#define MMA_M16N8K32_S8_U8(d, apart, a, b) SIM_PRODUCT(sim_mma_m16n8k32_s8_u8, d, apart, a, b)
+#define MMA_M16N8K32_U8_S8(d, apart, a, b) SIM_PRODUCT(sim_mma_m16n8k32_u8_s8, d, apart, a, b)
 #define PACK2(x, y) SIM_PACKED(x, y)
 #define PACK4(x, y, z, w) SIM_PACKED(x, y, z, w)
 #define SIM_PACKED(x, ...)                                                                          \
