@@ -35,7 +35,7 @@ func NewMeaning(i *Instruction, body func(f []Formal) Block, elements ...*expr.T
 	for k, t := range elements {
 		p := i.Params[k]
 		f := Formal{Buffer: &Buffer{Tensor: t, Space: p.In}}
-		if p.rows() {
+		if p.HasRows() {
 			f.Row = &expr.Var{Name: "row"}
 		}
 		if i.By == ByGroup && (p.In == Private || p.Bytes > 0) {
@@ -47,8 +47,8 @@ func NewMeaning(i *Instruction, body func(f []Formal) Block, elements ...*expr.T
 	return m
 }
 
-// rows reports whether the elements of an operand are rows at a stride.
-func (p Param) rows() bool { return p.Form == Strided || p.Form == StridedBytes || p.Swizzled }
+// HasRows reports whether the elements of an operand are rows at a stride.
+func (p Param) HasRows() bool { return p.Form == Strided || p.Form == StridedBytes || p.Swizzled }
 
 // At returns an element of one row, for all threads.
 func (f Formal) At(place expr.Expr) expr.Expr { return f.Buffer.Tensor.At(place) }

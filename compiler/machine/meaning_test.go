@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/machine/x86"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // bytes lists the pairs of integer types that instructions multiply.
@@ -71,10 +72,7 @@ func products(f schedule.Format, a, b array.DType) (list []*ir.Instruction) {
 
 func TestMeaningsAgreeWithParameters(t *testing.T) {
 	for _, i := range instructions() {
-		if i.Meaning == nil {
-			t.Errorf("%s has no meaning", i.Name)
-		}
-		if err := i.VerifyMeaning(); err != nil {
+		if err := kerneltest.VerifyMeaning(i); err != nil {
 			t.Error(err)
 		}
 	}
@@ -103,7 +101,7 @@ func TestWrongMeaningsAreNamed(t *testing.T) {
 	} {
 		i := load
 		i.Meaning = m
-		if err := i.VerifyMeaning(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := kerneltest.VerifyMeaning(&i); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
