@@ -9,20 +9,11 @@ SIM_INLINE float sim_float_of(uint32_t bits) {
 
 SIM_INLINE float sim_bf16(uint32_t bits) { return sim_float_of(bits << 16); }
 
-SIM_INLINE float sim_f16(uint32_t bits) {
-  uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
-  float x = exponent == 31 ? sim_float_of(0x7f800000 | fraction << 13)
-            : exponent     ? sim_float_of((exponent + 112) << 23 | fraction << 13)
-                           : (float)fraction * 0x1p-24f;
-  return bits & 0x8000 ? -x : x;
-}
-
 /* The hardware leaves out the last 13 bits. */
-SIM_INLINE float sim_tf32_of(uint32_t bits) { return sim_float_of(bits & 0xffffe000); }
 SIM_INLINE float sim_tf32(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
-  return sim_tf32_of(bits);
+  return sim_float_of(bits & 0xffffe000);
 }
 
 /* The sum of a number and a product, both rounded. */
@@ -36,11 +27,6 @@ SIM_STATIC void *sim_read_row(struct sim_thread *sim, struct sim_warp *w, int la
   return s->memory + i * s->element_bytes;
 }
 
-#define SIM_BF16(bits, e) sim_bf16((bits) >> (16 * (e)) & 0xffff)
-#define SIM_F16(bits, e) sim_f16((bits) >> (16 * (e)) & 0xffff)
-#define SIM_TF32(bits, e) sim_tf32_of(bits)
-#define SIM_S8(bits, e) ((int8_t)((bits) >> (8 * (e))))
-#define SIM_U8(bits, e) ((uint8_t)((bits) >> (8 * (e))))
 /* Rounds to the nearest number of tf32, ties away from zero, as cvt.rna does. */
 SIM_INLINE uint32_t sim_round_tf32(float x) {
   uint32_t bits;

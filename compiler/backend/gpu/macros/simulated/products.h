@@ -1,7 +1,8 @@
 /* Products of matrices by warpgroups, four warps each, as the instruction wgmma of NVIDIA's GPUs has them: operands
  * are read from shared memory while threads go on, and sums are there for those threads that have waited for them. */
 
-enum { SIM_GROUP_ROWS = 64, SIM_GROUP_COLUMNS = 256, SIM_MOST_PRODUCTS = 256 };
+/* A thread has sums in up to so many columns of two rows. */
+enum { SIM_GROUP_ROWS = 64, SIM_THREAD_COLUMNS = 64, SIM_MOST_PRODUCTS = 256 };
 
 struct sim_product;
 
@@ -27,7 +28,7 @@ struct sim_sums {
   uint32_t *of[SIM_GROUP];
   int n_waited, columns, apart, line;
   uint32_t group;
-  uint32_t values[SIM_GROUP_ROWS][SIM_GROUP_COLUMNS];
+  uint32_t values[SIM_GROUP][2][SIM_THREAD_COLUMNS];
 };
 
 struct sim_group {
@@ -85,38 +86,13 @@ SIM_RARE void sim_product_reads(const struct sim_thread *sim, const struct sim_a
            sim->number, a->name, (long long)sim_element_at(a, i), line, product);
 }
 
-#define SIM_WGMMA(name, sum, per_register, ELEMENT_A, ELEMENT_B) \
-  SIM_STATIC void name##_multiply(const struct sim_block *b, const struct sim_product *p, void *sums) { \
-    enum { depth = 8 * per_register }; \
-    sum(*d)[SIM_GROUP_COLUMNS] = sums, y[depth][SIM_GROUP_COLUMNS]; \
-    int n = p->b.lines; \
-    for (int k = 0; k < depth; k++) \
-      for (int j = 0; j < n; j++) y[k][j] = ELEMENT_B(sim_term(b, &p->b, j, k), 0); \
-    for (int i = 0; i < SIM_GROUP_ROWS; i++) \
-      for (int k = 0; k < depth; k++) { \
-        sum x = ELEMENT_A(sim_term(b, &p->a, i, k), 0); \
-        for (int j = 0; j < n; j++) d[i][j] += x * y[k][j]; \
-      } \
-  } \
-  static const struct sim_product_type name __attribute__((unused)) = {8 * per_register, name##_multiply};
-SIM_WGMMA(sim_wgmma_BF16, float, 2, SIM_BF16, SIM_BF16)
-SIM_WGMMA(sim_wgmma_F16, float, 2, SIM_F16, SIM_F16)
-SIM_WGMMA(sim_wgmma_TF32, float, 1, SIM_TF32, SIM_TF32)
-SIM_WGMMA(sim_wgmma_S8, int32_t, 4, SIM_S8, SIM_S8)
-SIM_WGMMA(sim_wgmma_U8, int32_t, 4, SIM_U8, SIM_U8)
-SIM_WGMMA(sim_wgmma_S8_U8, int32_t, 4, SIM_S8, SIM_U8)
-SIM_WGMMA(sim_wgmma_U8_S8, int32_t, 4, SIM_U8, SIM_S8)
-
-/* The sums in the variables of a thread, of which it has two neighbours in every eighth column of two rows:
- * TAKE(variable, sum). */
+/* The sums in the variables of a thread, in two rows: TAKE(variable, sum). */
 #define SIM_EACH_SUM(thread, variables, s, TAKE) \
   for (int h = 0; h < 2; h++) \
-    for (int j = 0; j < (s)->columns; j++) \
-      if (j % 8 / 2 == (thread) % 4) { \
-        uint32_t *variable = &(variables)[h * (s)->apart + j / 8 * 2 + j % 2]; \
-        uint32_t *sum = &(s)->values[(thread) / SIM_WARP * 16 + (thread) % SIM_WARP / 4 + h * 8][j]; \
-        TAKE; \
-      }
+    for (int j = 0; j < (s)->columns / 4; j++) { \
+      uint32_t *variable = &(variables)[h * (s)->apart + j], *sum = &(s)->values[thread][h][j]; \
+      TAKE; \
+    }
 
 /* The sums that a product adds to: those under way from the same variables, or those of the variables. */
 SIM_STATIC struct sim_sums *sim_sums_of(const struct sim_thread *first, struct sim_group *g) {

@@ -160,7 +160,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define COPY_TENSOR_5D(s, i, m, x, y, z, u, v, mbarriers, k) SIM_COPY_TENSOR(s, i, m, mbarriers, k, x, y, z, u, v)
 #define WGMMA_FENCE(d, n) ((void)(d), sim->products_fenced = 1)
 #define WGMMA(n, type, d, apart, a, i, a_turned, b, j, b_turned) \
-  sim_multiply(sim, &sim_wgmma_##type, (n), (d), (apart), (struct sim_matrix){a##_array, (i), (a_turned)}, \
+  sim_multiply(sim, &sim_wgmma_##n##_##type, (n), (d), (apart), (struct sim_matrix){a##_array, (i), (a_turned)}, \
                (struct sim_matrix){b##_array, (j), (b_turned)}, __LINE__)
 #define WGMMA_COMMIT() sim_commit_products(sim)
 #define WGMMA_WAIT(n) sim_wait_for_products(sim, (n))
