@@ -17,6 +17,9 @@ type match struct {
 	*ir.Instruction
 	in       ir.Allocated
 	operands []matched
+	// vars holds the variables of the last statement's loops in the meaning, or of those of the program that are the
+	// same.
+	vars []*expr.Var
 	// loops holds the loops of each statement, outermost first.
 	loops [][]*matchedLoop
 	// threads is the loop over the threads of a block; nil for an instruction of one thread.
@@ -70,9 +73,6 @@ type matchedLoop struct {
 	// rest is the variable of the remaining loop; nil if there is none.
 	rest *expr.Var
 }
-
-// whole reports whether the loop is part of the instruction, without a remaining one.
-func (l *matchedLoop) whole() bool { return len(l.inside) > 0 && l.rest == nil }
 
 // one returns the variable that counts its iterations, inside the instruction if there are any.
 func (l *matchedLoop) one() *expr.Var {

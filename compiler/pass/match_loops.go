@@ -108,6 +108,7 @@ func (m *match) unify(accesses []access, vars []*expr.Var, loops []*matchedLoop)
 			lacks = append(lacks, v)
 		}
 	}
+	m.vars = vars
 	for _, a := range accesses {
 		if err := m.operand(a, vars, does, means); err != nil {
 			return fmt.Errorf("operand %s: %w", m.Params[a.operand].Name, err)

@@ -118,7 +118,7 @@ type runner interface{ run() ir.Block }
 // product matches a loop over matrices.
 func (w *warp) product(n *ir.For) (runner, bool) {
 	for _, m := range w.matches(n) {
-		p := &tensorizeProduct{warp: w, match: m, terms: n, a: tensorizeOperand{load: m.operands[1].load}, b: tensorizeOperand{load: m.operands[2].load}}
+		p := &tensorizeProduct{warp: w, match: m, terms: n, a: tensorizeOperand{matched: &m.operands[1]}, b: tensorizeOperand{matched: &m.operands[2]}}
 		switch {
 		case m.operands[0].moved || !p.divide():
 		case !n.Format.Warpgroup():
@@ -147,32 +147,26 @@ type tensorizeProduct struct {
 	*match
 	terms *ir.For
 	a, b  tensorizeOperand
-	// steps is the loop over the terms, half that over a thread's two rows of sums, and pair that over its columns.
-	steps      *matchedLoop
-	half, pair *expr.Var
+	// steps is the loop over the terms.
+	steps *matchedLoop
 }
 
 // tensorizeOperand is a factor with the loops that move it.
 type tensorizeOperand struct {
-	load  *expr.Load
+	*matched
 	loops []*ir.For
 }
 
-// divide assigns the loops that remain to the operand that each moves. Those of the instruction are the ones over a
-// thread's two rows and two columns.
+// divide assigns the loops that remain to the operand that each moves.
 func (p *tensorizeProduct) divide() bool {
 	for _, l := range p.loops[0] {
-		ofA := expr.Uses(p.a.load, l.Var)
 		switch {
 		case l.Kind == ir.Matrices:
 			p.steps = l
 		case len(l.inside) > 0 && l.rest != nil:
 			return false
-		case l.whole() && ofA:
-			p.half = l.Var
-		case l.whole():
-			p.pair = l.Var
-		case ofA:
+		case len(l.inside) > 0: // it is one of the instruction
+		case expr.Uses(p.a.load, l.Var):
 			p.a.loops = append(p.a.loops, l.For)
 		default:
 			p.b.loops = append(p.b.loops, l.For)
@@ -197,23 +191,48 @@ const (
 
 // run returns the loop over the terms with its instructions.
 func (p *tensorizeProduct) run() ir.Block {
-	steps := p.terms.Extent / p.terms.Format.Terms()
-	step := &expr.Var{Name: p.terms.Var.Name, Extent: steps}
-	first := expr.MulE(step, expr.I(p.terms.Format.Terms()))
-	if steps == 1 {
-		first = expr.I(0)
-	}
 	a := ir.Flat("a", array.Uint32, p.parts()*registersA*p.a.count())
 	b := ir.Flat("b", array.Uint32, p.parts()*registersB*p.b.count())
 	regsA, regsB := &ir.Buffer{Tensor: a, Space: ir.Private}, &ir.Buffer{Tensor: b, Space: ir.Private}
 	body := ir.Block{&ir.Alloc{Buffer: regsA}, &ir.Alloc{Buffer: regsB}}
-	body = append(body, p.fetch(p.a, regsA, registersA, first)...)
-	body = append(body, p.fetch(p.b, regsB, registersB, first)...)
+	body = append(body, p.fetch(p.a, regsA, registersA)...)
+	body = append(body, p.fetch(p.b, regsB, registersB)...)
 	body = append(body, p.multiply(regsA, regsB)...)
-	if steps == 1 {
-		return body
+	if step := p.steps.rest; step.Extent > 1 {
+		return ir.Block{&ir.For{Var: step, Extent: step.Extent, Kind: ir.Unrolled, Body: body}}
 	}
-	return ir.Block{&ir.For{Var: step, Extent: steps, Kind: ir.Unrolled, Body: body}}
+	return body
+}
+
+// fragment returns the values with which an operand's index addresses elements of the current thread: those of a row of
+// the instruction, or of a column.
+func (p *tensorizeProduct) fragment(registers int64) map[*expr.Var]expr.Expr {
+	v := warpVarsOf(p.match)
+	t, at := expr.Expr(p.loop.Var), p.step()
+	if registers == registersA {
+		at[v.row] = remainder(quotient(t, 4), matrixRows)
+	} else {
+		t = p.turned
+		at[v.quad], at[v.next] = remainder(t, 4), p.side
+	}
+	at[p.threads.rest], at[v.group] = quotient(t, warpThreads), p.quad
+	return at
+}
+
+// step returns the value of the loop over the terms.
+func (p *tensorizeProduct) step() map[*expr.Var]expr.Expr {
+	if p.steps.rest.Extent == 1 {
+		return map[*expr.Var]expr.Expr{p.steps.rest: expr.I(0)}
+	}
+	return map[*expr.Var]expr.Expr{}
+}
+
+// warpVars names the loops of nvidia.Multiply.
+type warpVars struct{ row, quad, below, next, half, group, term *expr.Var }
+
+func warpVarsOf(m *match) warpVars {
+	v := m.vars
+	return warpVars{v[0], v[1], v[2], v[3], v[4], v[5], v[6]}
 }
 
 // count returns the number of the operand's matrices in a warp.
@@ -225,8 +244,8 @@ func (o tensorizeOperand) count() int64 {
 	return n
 }
 
-// place returns the number of a matrix within its warp.
-func (o tensorizeOperand) place() expr.Expr {
+// number returns the number of a matrix within its warp.
+func (o tensorizeOperand) number() expr.Expr {
 	at := expr.I(0)
 	for _, l := range o.loops {
 		at = expr.AddE(expr.MulE(at, expr.I(l.Extent)), l.Var)
@@ -247,34 +266,20 @@ func around(loops []*ir.For, b ir.Block) ir.Block {
 	return b
 }
 
-// fetch loads an operand's registers for the terms starting at first: as whole matrices if the layout allows, or
-// element by element.
-func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers int64, first expr.Expr) ir.Block {
-	if loads := p.loadMatrices(o, to, registers, first); loads != nil {
+// fetch loads an operand's registers: as whole matrices if the layout allows, or element by element.
+func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers int64) ir.Block {
+	if loads := p.loadMatrices(o, to, registers); loads != nil {
 		return loads
 	}
-	packed := p.terms.Format.Packed()
+	packed, mine := p.terms.Format.Packed(), p.fragment(registers)
 	var stores ir.Block
 	for part := range p.parts() {
 		for r := range registers {
 			elements := make([]expr.Expr, packed)
 			for e := range packed {
-				// The second register of a row or column holds the terms of the second half.
-				half := r
-				if registers == registersA {
-					half = r / 2
-				}
-				term := expr.AddE(expr.AddE(first, expr.MulE(p.quad, expr.I(packed))), expr.I(half*4*packed+e))
-				at := map[*expr.Var]expr.Expr{p.terms.Var: term}
-				if registers == registersA {
-					at[p.half] = expr.I(r % 2)
-				} else {
-					at[p.pair], at[p.loop.Var] = p.side, p.turned
-				}
-				index := expr.Linearize(expr.Simplify(expr.Substitute(o.load.Index[0], at))).Expr()
-				elements[e] = o.load.Tensor.At(index)
+				elements[e] = o.tensor.At(linear(o.at(expr.I(r*packed+e)), mine).Expr())
 			}
-			index := expr.AddE(expr.MulE(o.place(), expr.I(p.parts()*registers)), expr.I(part*registers+r))
+			index := expr.AddE(expr.MulE(o.number(), expr.I(p.parts()*registers)), expr.I(part*registers+r))
 			stores = append(stores, &ir.Store{Buffer: to, Index: index, Value: nvidia.Pack(p.terms.Format, part == 1, elements)})
 		}
 	}
@@ -285,8 +290,8 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 func (p *tensorizeProduct) multiply(a, b *ir.Buffer) ir.Block {
 	one := func(partA, partB int64) ir.Stmt {
 		return ir.Exec(p.Instruction, p.operands[0].arg(),
-			ir.At(a, expr.AddE(expr.MulE(p.a.place(), expr.I(p.parts()*registersA)), expr.I(partA*registersA))),
-			ir.At(b, expr.AddE(expr.MulE(p.b.place(), expr.I(p.parts()*registersB)), expr.I(partB*registersB))))
+			ir.At(a, expr.AddE(expr.MulE(p.a.number(), expr.I(p.parts()*registersA)), expr.I(partA*registersA))),
+			ir.At(b, expr.AddE(expr.MulE(p.b.number(), expr.I(p.parts()*registersB)), expr.I(partB*registersB))))
 	}
 	all := ir.Block{one(0, 0)}
 	if p.parts() == 2 {
