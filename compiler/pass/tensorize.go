@@ -204,8 +204,8 @@ func (p *tensorizeProduct) run() ir.Block {
 	return body
 }
 
-// fragment returns the values with which an operand's index addresses elements of the current thread: those of a row of
-// the instruction, or of a column.
+// fragment returns the values with which an operand's index addresses elements of the current thread: those of a row
+// of the instruction, or of a column.
 func (p *tensorizeProduct) fragment(registers int64) map[*expr.Var]expr.Expr {
 	v := warpVarsOf(p.match)
 	t, at := expr.Expr(p.loop.Var), p.step()

@@ -69,8 +69,8 @@ func newCollective(i *ir.Instruction) *collective {
 	return c
 }
 
-// function returns sim_NAME, which gets the operands as the simulator keeps them: those of lanes in struct sim_lane, or
-// those of a warpgroup in struct sim_product.
+// function returns sim_NAME, which gets the operands as the simulator keeps them: those of lanes in struct sim_lane,
+// or those of a warpgroup in struct sim_product.
 func (c *collective) function() string {
 	name, args, _ := strings.Cut(c.Text, "(")
 	name = "sim_" + strings.ToLower(name)
