@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,15 +33,17 @@ import (
 )
 
 // Host serves shards of one database on one pair of addresses. Each shard has a Tracker, which comes and goes with it.
-// A header names the shard of a call; calls that concern no job and no agent may go to any shard. Its methods are safe
-// for concurrent use.
+// A header names the shard of a call; calls that concern no job and no agent may go to any shard. Without shards it
+// stands by: it refuses calls with UNAVAILABLE, so that callers try their next address; over HTTP it is alive but not
+// ready. Its methods are safe for concurrent use.
 type Host struct {
 	cfg    HostConfig
 	bounds *wire.Checker
 	gate   *authz.Gate
 	guard  *connlimit.Guard
 	health *health.Server
-	why    waiting // the answer while it has no shard
+	why    waiting     // the answer while it has no shard
+	served atomic.Bool // whether it has ever had a shard
 
 	mu     sync.Mutex
 	shards map[int]*hosted
@@ -63,6 +66,22 @@ type HostConfig struct {
 
 // InvokeShard calls one shard.
 type InvokeShard = func(ctx context.Context, shard int, req, reply any) error
+
+// errStandby is the answer of a tracker on standby.
+var errStandby = errors.New("this tracker is on standby: another one has the database")
+
+// waiting holds the dependency that a host without shards waits for.
+type waiting struct{ away atomic.Pointer[error] }
+
+func (w *waiting) set(away error) { w.away.Store(&away) }
+
+// why returns the error for callers.
+func (w *waiting) why() error {
+	if away := w.away.Load(); away != nil && *away != nil {
+		return fmt.Errorf("standby: %w", *away)
+	}
+	return errStandby
+}
 
 // hosted is a shard that the host serves.
 type hosted struct {
@@ -98,6 +117,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 func (h *Host) Add(t *Tracker, metrics prometheus.Gatherer) {
 	t.guard.Store(h.guard)
 	one := &hosted{Tracker: t, metrics: metrics, conn: t.newInProcess(h.gate)}
+	h.served.Store(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.shards[t.cfg.Shard.Index] = one
@@ -170,7 +190,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 		}
 		return nil, errElsewhere(shard)
 	}
-	if !wire.AnyShard(method) {
+	if h.cfg.Shards > 1 && !wire.AnyShard(method) {
 		return nil, wire.RefuseShard(wire.ReasonShards, h.cfg.Shards,
 			"this farm has %d shards, and the call names none: run the tracker's version of tilth on both sides", h.cfg.Shards)
 	}
@@ -301,6 +321,9 @@ func (h *Host) Serve(ctx context.Context, rpcListener, webListener net.Listener)
 		h.health.Shutdown()
 		for _, one := range h.all() {
 			one.coordinator.Close() // ends long polls and streams
+		}
+		if !h.served.Load() {
+			serving.calls.Stop() // no call takes long
 		}
 	}
 	return serving.run(ctx, rpcListener, webListener, ending, map[string]func(context.Context) error{

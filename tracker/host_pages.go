@@ -105,11 +105,8 @@ const elsewhereTime = 10 * time.Second
 
 // elsewhere forwards a call to the tracker of a shard, on behalf of the caller.
 func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, reply any) error {
-	switch {
-	case shard == anyShard:
+	if shard == anyShard || h.cfg.Elsewhere == nil {
 		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why.why())
-	case h.cfg.Elsewhere == nil:
-		return errElsewhere(shard)
 	}
 	authorization, err := h.gate.ForwardedAuthorization(ctx)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/artifact/s3"
 	"github.com/tilth-dev/tilth/internal/retry"
@@ -124,9 +125,9 @@ func (v *versions) tell(log *slog.Logger, store records.Store) {
 type single struct {
 	cfg  TrackerConfig
 	kind StoreKind
-	by   closers // answers calls while the tracker stands by; nil otherwise
-	// standby is the part of by that reports the reason.
-	standby *tracker.Standby
+	// standby answers calls while the tracker stands by, until stopStandby; nil otherwise.
+	standby     *tracker.Host
+	stopStandby func() error
 	// began is set once the process has served or stood by. Errors of the database are then transient. Before
 	// that, its address may be wrong.
 	began    bool
@@ -183,7 +184,7 @@ func (s *single) openStore(ctx context.Context) (records.Store, error) {
 // answer refuses calls at the tracker's addresses until stopAnswering. away is the unreachable service, or
 // nil if another tracker holds the database. Only the serving tracker writes the audit log.
 func (s *single) answer(away error) error {
-	if s.by != nil {
+	if s.standby != nil {
 		s.standby.SetWaiting(away)
 		return nil
 	}
@@ -193,30 +194,33 @@ func (s *single) answer(away error) error {
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
+	host, err := tracker.NewHost(tracker.HostConfig{
+		Security: security, Shards: 1, Logger: s.cfg.Tracker.Logger, Metrics: newRegistry(s.cfg.Build), Spread: agent.CallShards,
+	})
+	if err != nil {
+		return errors.Join(err, closer.Close())
+	}
 	rpc, web, err := listen(s.cfg)
 	if err != nil {
 		return errors.Join(err, closer.Close())
 	}
-	by, err := tracker.StandBy(security, s.cfg.Tracker.Logger, newRegistry(s.cfg.Build), rpc, web)
-	if err != nil {
-		return errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
+	host.SetWaiting(away)
+	life, end := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- host.Serve(life, rpc, web) }()
+	s.standby, s.stopStandby = host, func() error {
+		end()
+		return errors.Join(<-served, closer.Close())
 	}
-	by.SetWaiting(away)
-	s.by, s.standby = closers{by, closer}, by
 	return nil
 }
 
 func (s *single) stopAnswering() error {
-	by := s.by
-	s.by, s.standby = nil, nil
-	return by.Close()
-}
-
-func closeListener(lis net.Listener) error {
-	if lis == nil {
+	if s.standby == nil {
 		return nil
 	}
-	return lis.Close()
+	s.standby = nil
+	return s.stopStandby()
 }
 
 // serve serves an open store and closes it. The standby answers until the tracker is ready.

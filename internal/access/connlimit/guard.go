@@ -59,8 +59,8 @@ const (
 	AnswerMemory  Memory = "answers"
 )
 
-// MinPing is the minimum interval between two pings of a peer.
-const MinPing = 5 * time.Second
+// minPing is the minimum interval between two pings of a peer.
+const minPing = 5 * time.Second
 
 // Guard enforces limits on a server.
 type Guard struct {
@@ -90,7 +90,7 @@ func (g *Guard) AnswerBytes() int64 { return g.answers.reserved() }
 func (g *Guard) ServerOptions() []grpc.ServerOption {
 	l := g.Limits
 	return []grpc.ServerOption{
-		grpc.Creds(filtering{Credentials(g.TLS), l.Streams, 2 * l.Stall}), grpc.ForceServerCodecV2(newCodec(g.Check)),
+		grpc.Creds(filtering{serverCredentials(g.TLS), l.Streams, 2 * l.Stall}), grpc.ForceServerCodecV2(newCodec(g.Check)),
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes),
 		grpc.InitialWindowSize(wire.WindowBytes), grpc.InitialConnWindowSize(wire.WindowBytes),
 		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
@@ -98,14 +98,14 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, MaxConnectionAgeGrace: l.AgeGrace, Time: l.Ping, Timeout: l.Ping / 2,
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: MinPing, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.InTapHandle(g.tap),
 		grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream),
 	}
 }
 
-// Credentials returns the server's side of TLS, or of unencrypted connections if config is nil.
-func Credentials(config *tls.Config) credentials.TransportCredentials {
+// serverCredentials returns the server's side of TLS, or of unencrypted connections if config is nil.
+func serverCredentials(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
 		return insecure.NewCredentials()
 	}
