@@ -17,9 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/reflection"
 
 	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
@@ -224,7 +222,7 @@ func hostedOf(ctx context.Context) *hosted {
 	return one
 }
 
-// counted counts calls. It is the outermost interceptor, so that refused calls count too.
+// counted counts calls.
 func counted(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if one := hostedOf(ctx); one != nil {
 		return one.Tracker.metrics.Count(ctx, req, info, handle)
@@ -234,22 +232,19 @@ func counted(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle gr
 
 // newServer returns the gRPC server, which routes calls to the trackers.
 func (h *Host) newServer() *grpc.Server {
-	own := slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(counted)}, h.guard.ServerOptions(), h.gate.ServerOptions(), []grpc.ServerOption{
-		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes),
-	})
-	s := grpc.NewServer(own...)
-	guarded := guarded{connlimit.Registrar(s), s}
+	return newServer(counted, h.guard, h.gate, h.health, registerDispatching)
+}
+
+// registerDispatching registers the services that pass each call to the tracker of its shard.
+func registerDispatching(services grpc.ServiceRegistrar) {
 	for _, desc := range []*grpc.ServiceDesc{
 		&tilthv1.JobService_ServiceDesc, &tilthv1.AgentService_ServiceDesc, &tilthv1.SearchService_ServiceDesc,
 		&tilthv1.BuildService_ServiceDesc, &tilthv1.MeasureService_ServiceDesc, &tilthv1.RecordService_ServiceDesc,
 		&tilthv1.DeviceService_ServiceDesc, &tilthv1.RunService_ServiceDesc, &tilthv1.AdminService_ServiceDesc,
 		&tilthv1.ArtifactService_ServiceDesc, &tilthv1.ReleaseService_ServiceDesc,
 	} {
-		guarded.RegisterService(dispatching(desc), nil)
+		services.RegisterService(dispatching(desc), nil)
 	}
-	healthv1.RegisterHealthServer(guarded, h.health)
-	reflection.Register(guarded)
-	return s
 }
 
 // dispatching returns a copy of a service that passes each call to the tracker of its shard.

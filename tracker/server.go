@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -52,13 +53,19 @@ func (t *Tracker) newServer(g *authz.Gate, opts ...grpc.ServerOption) *grpc.Serv
 		OverBudget: func(of connlimit.Memory) { t.metrics.OverBudget(string(of)) },
 	})
 	t.guard.Store(keeper)
-	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.Count)} // outermost, so that refused calls count too
-	own := slices.Concat(count, keeper.ServerOptions(), g.ServerOptions())
-	own = append(own, grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes))
-	s := grpc.NewServer(append(own, opts...)...)
+	return newServer(t.metrics.Count, keeper, g, t.health, t.Register, opts...)
+}
+
+// newServer returns a gRPC server with the services that register adds, health and reflection. count is the outermost
+// interceptor, so that refused calls count too.
+func newServer(count grpc.UnaryServerInterceptor, guard *connlimit.Guard, gate *authz.Gate, health *health.Server,
+	register func(grpc.ServiceRegistrar), more ...grpc.ServerOption) *grpc.Server {
+	s := grpc.NewServer(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(count)}, guard.ServerOptions(), gate.ServerOptions(), []grpc.ServerOption{
+		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes),
+	}, more)...)
 	services := guarded{connlimit.Registrar(s), s}
-	t.Register(services)
-	healthv1.RegisterHealthServer(services, t.health)
+	register(services)
+	healthv1.RegisterHealthServer(services, health)
 	reflection.Register(services)
 	return s
 }
