@@ -157,7 +157,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	dir, err := orDefault(f.data, "tracker")
+	dir, err := trackerDir(f.data)
 	if err != nil {
 		return err
 	}
@@ -189,13 +189,13 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	})
 }
 
-// orDefault returns the given folder, or one in the user's data.
-func orDefault(dir, name string) (string, error) {
+// trackerDir returns the given folder, or that of a tracker in the user's data.
+func trackerDir(dir string) (string, error) {
 	if dir != "" {
 		return dir, nil
 	}
 	base, err := dataDir()
-	return filepath.Join(base, name), err
+	return filepath.Join(base, "tracker"), err
 }
 
 // patienceFlags configures timeouts and retries of a tracker.

@@ -79,7 +79,7 @@ func newTrackerRestore(a *app) *cobra.Command {
 	}
 	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		dir, err := orDefault(data, "tracker")
+		dir, err := trackerDir(data)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func newTrackerVerify(a *app) *cobra.Command {
 	c.Flags().StringVar(&address, "artifacts", "", "`address` of the tracker's object store; see tilth tracker (default the artifacts in --data)")
 	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		dir, err := orDefault(data, "tracker")
+		dir, err := trackerDir(data)
 		if err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func newTrackerConvert(a *app) *cobra.Command {
 		if args[0] == args[1] {
 			return usagef("FROM and TO are the same store")
 		}
-		dir, err := orDefault(data, "tracker")
+		dir, err := trackerDir(data)
 		if err != nil {
 			return err
 		}

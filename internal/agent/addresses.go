@@ -205,7 +205,7 @@ type Trackers struct {
 	resolver *listResolver
 }
 
-// DialTrackers connects to the trackers set by Tell.
+// DialTrackers connects to the trackers set by SetAddresses.
 func DialTrackers(side credentials.TransportCredentials) (*Trackers, error) {
 	shardResolver := &listResolver{}
 	conn, err := dial(listScheme+":///shards", nil, takeoverTime, grpc.WithResolvers(shardResolver), grpc.WithTransportCredentials(side))
@@ -245,7 +245,7 @@ func CallShards(ctx context.Context, n int, method string, req, reply any, invok
 	return c.call(ctx, req)
 }
 
-// listScheme is the scheme of a connection to the trackers set by Tell.
+// listScheme is the scheme of a connection to the trackers set by SetAddresses.
 const listScheme = "shards"
 
 // listResolver resolves to the addresses set last.

@@ -64,11 +64,11 @@ var alerts = []alert{
 	}},
 	{Name: "TilthDiskSlow", Metrics: []string{"fsync_seconds_bucket"}, Limit: 0.1, Window: 10 * time.Minute, For: 10 * time.Minute, wrong: diskSlow},
 	{Name: "TilthArtifactsDamaged", Metrics: []string{"artifacts_dropped_total"}, Window: 24 * time.Hour,
-		wrong: grew("reason", "damaged", "", "artifacts found damaged on the tracker's disk in the last day: %.0f")},
+		wrong: grew("reason", "damaged", "artifacts found damaged on the tracker's disk in the last day: %.0f")},
 	{Name: "TilthArtifactsAway", Metrics: []string{"artifacts_away"}, For: 5 * time.Minute,
 		wrong: above("", "the tracker cannot use its object store; uploads and downloads wait")},
 	{Name: "TilthStoreDamaged", Metrics: []string{"store_damaged_rows_total"}, Window: 24 * time.Hour,
-		wrong: grew("", "", "", "rows of the tracker's records found damaged in the last day: %.0f")},
+		wrong: grew("", "", "rows of the tracker's records found damaged in the last day: %.0f")},
 	{Name: "TilthStoreAway", Metrics: []string{"store_away"}, For: time.Minute,
 		wrong: above("", "the tracker cannot reach its database and refuses calls")},
 	{Name: "TilthBackupOld", Metrics: []string{"backup_last_success_timestamp_seconds", "backup_interval_seconds"}, Limit: 2, For: 15 * time.Minute,
@@ -81,9 +81,9 @@ var alerts = []alert{
 			return nil
 		}},
 	{Name: "TilthTrackerOverloaded", Metrics: []string{"refused_total"}, Window: 10 * time.Minute, For: 10 * time.Minute,
-		wrong: grew("limit", "load_", "", "calls refused in 10 minutes because a limit was reached: %.0f")},
+		wrong: grew("limit", "load_", "calls refused in 10 minutes because a limit was reached: %.0f")},
 	{Name: "TilthCallsRefused", Metrics: []string{"calls_refused_total"}, Limit: 100, Window: 15 * time.Minute,
-		wrong: grew("", "", "", "calls of unauthenticated or unauthorised callers refused in 15 minutes: %.0f")},
+		wrong: grew("", "", "calls of unauthenticated or unauthorised callers refused in 15 minutes: %.0f")},
 	{Name: "TilthCertificateExpires", Metrics: []string{"certificate_expiry_timestamp_seconds"}, Limit: 14 * 86400, wrong: func(a alert, v view) []problem {
 		if ends, is := v.now.only("certificate_expiry_timestamp_seconds"); is && ends-unix(v.at) < a.Limit {
 			return one("", "the tracker's certificate expires %s", humanize.Ago(fromUnix(ends), v.at))
@@ -141,10 +141,10 @@ func above(link, text string) func(alert, view) []problem {
 }
 
 // grew fires if a counter has grown by more than the limit in the window, over series whose label has the prefix.
-func grew(label, prefix, link, text string) func(alert, view) []problem {
+func grew(label, prefix, text string) func(alert, view) []problem {
 	return func(a alert, v view) []problem {
 		if n := v.now.where(a.Metrics[0], label, prefix) - v.before.where(a.Metrics[0], label, prefix); n > a.Limit {
-			return []problem{{Text: fill(text, n), Link: link}}
+			return one("", text, n)
 		}
 		return nil
 	}
