@@ -75,10 +75,7 @@ func (k *checkCommand) targetFlags(c *cobra.Command) {
 }
 
 func (k *checkCommand) run(ctx context.Context, dirs []string) error {
-	if err := cmp.Or(k.emulator.check(), k.emulator.find()); err != nil {
-		return err
-	}
-	if err := k.storage.check(k.numerics.level); err != nil {
+	if err := cmp.Or(k.emulator.check(), k.emulator.find(), k.storage.check(k.numerics.level)); err != nil {
 		return err
 	}
 	if err := k.possible(ctx); err != nil {

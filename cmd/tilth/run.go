@@ -138,13 +138,7 @@ func newRun(a *app) *cobra.Command {
 		c.MarkFlagsMutuallyExclusive("emulator", other)
 	}
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if err := cmp.Or(r.emulator.check(), r.emulator.find()); err != nil {
-			return err
-		}
-		if err := r.farm.check(); err != nil {
-			return err
-		}
-		if err := r.threads.check(r.farm.addr != ""); err != nil {
+		if err := cmp.Or(r.emulator.check(), r.emulator.find(), r.farm.check(), r.threads.check(r.farm.addr != "")); err != nil {
 			return err
 		}
 		if r.farm.addr != "" && r.decode > 0 {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -22,22 +23,13 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if spec.GetRun() != nil {
 		return checkRun(spec)
 	}
-	target := spec.GetTarget()
-	if err := checkKeyName("spec.name", spec.GetName()); err != nil {
-		return err
-	}
+	err := checkKeyName("spec.name", spec.GetName())
 	if spec.GetModel() == nil {
-		if err := checkTargetSpec("spec.", target); err != nil {
-			return err
-		}
+		err = cmp.Or(err, checkTargetSpec("spec.", spec.GetTarget()))
 	}
-	for _, f := range []struct{ field, value string }{
-		{"spec.target.device_class", target.GetDeviceClass()},
-		{"spec.tuner", spec.GetTuner()},
-	} {
-		if err := checkKeyName(f.field, f.value); err != nil {
-			return err
-		}
+	err = cmp.Or(err, checkKeyName("spec.target.device_class", spec.GetTarget().GetDeviceClass()), checkKeyName("spec.tuner", spec.GetTuner()))
+	if err != nil {
+		return err
 	}
 	if n := spec.GetNumerics(); !records.ValidNumerics(n) {
 		return invalid("spec.numerics", "is %q, not strict, default or fast", n)
@@ -61,15 +53,7 @@ func checkJob(spec *tilthv1.JobSpec) error {
 
 // checkTargetSpec checks a target. prefix is the path of the message that contains it.
 func checkTargetSpec(prefix string, target *tilthv1.TargetSpec) error {
-	for _, f := range []struct{ field, value string }{
-		{"target.fingerprint", target.GetFingerprint()},
-		{"target.toolchain", target.GetToolchain()},
-	} {
-		if err := checkKeyName(prefix+f.field, f.value); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(checkKeyName(prefix+"target.fingerprint", target.GetFingerprint()), checkKeyName(prefix+"target.toolchain", target.GetToolchain()))
 }
 
 // checkTasks checks tasks. prefix is the path of the message that contains them.
@@ -155,10 +139,7 @@ func checkModel(spec *tilthv1.JobSpec) error {
 			return err
 		}
 	}
-	if err := checkTaskWeights(model); err != nil {
-		return err
-	}
-	return checkSeedFiles(model.GetSeeds())
+	return cmp.Or(checkTaskWeights(model), checkSeedFiles(model.GetSeeds()))
 }
 
 // modelFile is common to the main model of a job and the others.
@@ -251,10 +232,8 @@ const (
 // checkRun checks a job that runs packages.
 func checkRun(spec *tilthv1.JobSpec) error {
 	run := spec.GetRun()
-	if err := checkName("spec.name", spec.GetName()); err != nil {
-		return err
-	}
-	if err := checkName("spec.target.device_class", spec.GetTarget().GetDeviceClass()); err != nil {
+	err := cmp.Or(checkName("spec.name", spec.GetName()), checkName("spec.target.device_class", spec.GetTarget().GetDeviceClass()))
+	if err != nil {
 		return err
 	}
 	if len(spec.GetTasks()) > 0 || spec.GetTuner() != "" {

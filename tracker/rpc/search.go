@@ -20,10 +20,7 @@ func (s *Services) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRe
 	if s := req.GetSearchSeconds(); !records.ValidSeconds(s) {
 		return nil, invalid("search_seconds", "is %v", s)
 	}
-	if err := checkMode(req); err != nil {
-		return nil, err
-	}
-	if err := checkPredictions(req); err != nil {
+	if err := cmp.Or(checkMode(req), checkPredictions(req)); err != nil {
 		return nil, err
 	}
 	proposal, err := result(ctx, s, func(c *state.Change) (state.Proposal, error) { return c.Propose(req) })
