@@ -65,14 +65,12 @@ func rearrangement(f []ir.Formal, d array.DType, turned, back bool) ir.Block {
 		body = append(body, ir.Nest(ir.Serial, ir.Block{&ir.Store{Buffer: all, Index: expr.AddE(lane, expr.I(int64(k)*SquareLanes)), Value: half.At(lane)}}, lane)...)
 	}
 	var stores ir.Block
-	for k, half := range f {
-		inSquare, inRow := squareAt(row, column, turned), expr.AddE(column, expr.I(2*int64(k)))
-		from, to := expr.AddE(expr.MulE(row, expr.I(SquareLanes)), inRow), inSquare
-		if back { // the half is a row, and its columns those of both squares
-			inSquare = squareAt(expr.I(int64(k)), column, turned)
-			from, to = expr.AddE(expr.MulE(row, expr.I(SquareLanes)), inSquare), expr.AddE(expr.MulE(row, expr.I(2)), column)
+	for k, half := range f { // two columns of both rows, or a row of both squares
+		from, to := expr.AddE(column, expr.I(2*int64(k))), squareAt(row, column, turned)
+		if back {
+			from, to = squareAt(expr.I(int64(k)), column, turned), squareAt(row, column, false)
 		}
-		stores = append(stores, &ir.Store{Buffer: half.Buffer, Index: to, Value: all.Tensor.At(from)})
+		stores = append(stores, &ir.Store{Buffer: half.Buffer, Index: to, Value: all.Tensor.At(expr.AddE(expr.MulE(row, expr.I(SquareLanes)), from))})
 	}
 	return append(body, ir.Nest(ir.Serial, stores, row, column)...)
 }

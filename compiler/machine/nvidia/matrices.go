@@ -116,5 +116,5 @@ func product(f schedule.Format, a, b expr.Expr) expr.Expr {
 	return expr.MulE(wide(a), wide(b))
 }
 
-// leadingBits returns a float without the last 13 bits, which TF32 lacks.
+// leadingBits returns a float without the last 13 bits, which TF32 lacks. Its text is that of the simulator.
 var leadingBits = &ir.Instruction{Name: "tf32.leading", By: ir.ByAny, Text: "sim_tf32(%s)"}
