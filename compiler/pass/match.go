@@ -2,7 +2,6 @@ package pass
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -95,18 +94,18 @@ func (l *matchedLoop) iterations() int64 {
 // loops in any order, whose extents are multiples of those of the meaning, and factors in any order. Results in
 // registers may be more than those of the program. It returns the possible matches, or the reason why there are none.
 func tensorize(b ir.Block, i *ir.Instruction, in ir.Allocated, threads *ir.For) ([]*match, error) {
-	if len(b) != len(i.Meaning.Body) {
-		return nil, fmt.Errorf("%s has %d statements instead of %d", i.Name, len(i.Meaning.Body), len(b))
+	if i.Meaning == nil || len(b) != len(i.Meaning.Body) {
+		return nil, fmt.Errorf("%s does not have a meaning of %d statements", i.Name, len(b))
 	}
 	found := []*match{{Instruction: i, in: in, operands: make([]matched, len(i.Params))}}
 	if threads != nil {
 		found[0].threads = &matchedLoop{For: threads}
 	}
 	for k, st := range b {
-		means, _ := nestOf(i.Meaning.Body[k])
+		means, isNest := nestOf(i.Meaning.Body[k])
 		does, ok := nestOf(st)
-		if !ok {
-			return nil, errors.New("a statement is no nest of loops")
+		if !ok || !isNest {
+			return nil, fmt.Errorf("%s: a statement is no nest of loops", i.Name)
 		}
 		var next []*match
 		var why error
@@ -194,6 +193,9 @@ func (m *match) aliased() bool {
 // access returns an access to an operand and the program's.
 func (m *match) access(formal *expr.Tensor, means expr.Expr, tensor *expr.Tensor, does expr.Expr) (a access, err error) {
 	k := slices.IndexFunc(m.Meaning.Operands, func(f ir.Formal) bool { return f.Buffer != nil && f.Buffer.Tensor == formal })
+	if k < 0 {
+		return a, fmt.Errorf("%s is no operand", formal.Name)
+	}
 	in, space := m.Params[k].In, m.in.Space(tensor)
 	a = access{operand: k, means: means, does: does, tensor: tensor}
 	a.moved = in != ir.Argument && in != ir.Shared && space != in

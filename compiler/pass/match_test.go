@@ -61,12 +61,13 @@ func TestOtherLoopsAreNotTensorized(t *testing.T) {
 		i    *ir.Instruction
 		want string
 	}{
-		"fewer terms":    {step(2, 8, perLane, perLane), dot, "no loops match"},
-		"fewer lanes":    {step(4, 4, perLane, perLane), dot, "no loops match"},
-		"another copy":   {same, tile, "values differ"},
-		"an instruction": {ir.Block{ir.Exec(machine.Fence)}, dot, "no nest of loops"},
-		"two statements": {append(same, same...), dot, "1 statements instead of 2"},
-		"other types":    {same, machine.Dot{DotTypes: machine.DotTypes{A: array.Int8, B: array.Int8}, Terms: 4, Lanes: 8}.Instruction(), "values differ"},
+		"fewer terms":     {step(2, 8, perLane, perLane), dot, "no loops match"},
+		"fewer lanes":     {step(4, 4, perLane, perLane), dot, "no loops match"},
+		"another copy":    {same, tile, "values differ"},
+		"a rearrangement": {append(same, append(same, append(same, same...)...)...), machine.Squares(array.Int32, false, false), "no nest of loops"},
+		"an instruction":  {ir.Block{ir.Exec(machine.Fence)}, dot, "no nest of loops"},
+		"two statements":  {append(same, same...), dot, "not have a meaning of 2 statements"},
+		"other types":     {same, machine.Dot{DotTypes: machine.DotTypes{A: array.Int8, B: array.Int8}, Terms: 4, Lanes: 8}.Instruction(), "values differ"},
 		"a meaning with every other sum": {same, changed(dot, func(e expr.Expr) expr.Expr {
 			if l, ok := e.(*expr.Load); ok && l.Tensor.Name == "sums" {
 				return l.Tensor.At(times(l.Index[0], 2))
