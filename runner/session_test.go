@@ -204,6 +204,12 @@ func TestMeasureTellsGoodFromBad(t *testing.T) {
 	}
 }
 
+func TestSimulatedSecondsCount(t *testing.T) {
+	if s := measureAll(t, newBench(t, native(t)).plan(t, "simulates_a_quarter"))[0].Samples; len(s) == 0 || s[0] < 0.25 {
+		t.Errorf("%v seconds instead of a quarter", s)
+	}
+}
+
 func TestKernelsShareEqualPacks(t *testing.T) {
 	got := measureAll(t, newBench(t, native(t)).plan(t, "good", "wrong", "shares_packed"))
 	check(t, got, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}, {"shares_packed", none, ""}})

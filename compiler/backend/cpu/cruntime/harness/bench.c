@@ -11,6 +11,7 @@
 #include "device.h"
 #include "element.h"
 #include "judge.h"
+#include "module.h"
 
 double seconds_now(void) {
   struct timespec t;
@@ -281,9 +282,10 @@ double bench_run(struct bench *b, const struct loaded *l) {
 
 double bench_once(const struct bench *b, const struct loaded *l) {
   if (device_is_open()) return device_run(b, l);
-  double begin = seconds_now();
+  double simulated = module_simulated(), begin = seconds_now();
   l->kernel->run(b->runtime, b->pointers, l->prepared_pointers, l->workspace.data);
-  return seconds_now() - begin;
+  double end = seconds_now();
+  return end - begin + (module_simulated() - simulated);
 }
 
 void bench_hide_ends(struct loaded *l) {

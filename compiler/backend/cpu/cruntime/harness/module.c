@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "report.h"
 
@@ -11,6 +12,26 @@ static const char *unfit(void *object) {
   const char *(*check)(void);
   *(void **)&check = dlsym(object, "tilth_libraries");
   return check ? check() : NULL;
+}
+
+/* The functions of objects that simulate devices. */
+static struct {
+  double (**all)(void);
+  int n;
+} simulated;
+
+static void add_simulated(void *object) {
+  void *found = dlsym(object, "tilth_simulated"), *more = NULL;
+  if (found) more = realloc(simulated.all, (simulated.n + 1) * sizeof *simulated.all);
+  if (!more) return;
+  simulated.all = more;
+  *(void **)&simulated.all[simulated.n++] = found;
+}
+
+double module_simulated(void) {
+  double seconds = 0;
+  for (int k = 0; k < simulated.n; k++) seconds += simulated.all[k]();
+  return seconds;
 }
 
 const struct tilth_module *module_load(const char *path, void **object) {
@@ -26,7 +47,10 @@ const struct tilth_module *module_load(const char *path, void **object) {
     return NULL;
   }
   const struct tilth_module *module = dlsym(loaded, "tilth_module");
-  if (module && module->abi == TILTH_ABI) return module;
+  if (module && module->abi == TILTH_ABI) {
+    add_simulated(loaded);
+    return module;
+  }
   if (module) report_error("%s has kernel ABI %d; this harness knows %d", path, module->abi, TILTH_ABI);
   else report_error("%s exports no tilth_module", path);
   return NULL;

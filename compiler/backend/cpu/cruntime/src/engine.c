@@ -27,10 +27,13 @@ struct tilth_engine {
 /* Kernels that multiply tiles define it. */
 extern TILTH_HIDDEN const char tilth_uses_tiles __attribute__((weak));
 
+/* What runtimes that simulate a device add to the time: the simulated seconds so far, less those that simulating took. */
+extern TILTH_HIDDEN double tilth_simulated(void) __attribute__((weak));
+
 double tilth_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + (tilth_simulated ? tilth_simulated() : 0);
 }
 
 static int open_memory(struct tilth_engine *e, const char *weights, int64_t offset) {
