@@ -14,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
 	"github.com/tilth-dev/tilth/compiler/backend/opencl"
 	"github.com/tilth-dev/tilth/compiler/backend/reference"
+	"github.com/tilth-dev/tilth/compiler/backend/vta"
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -24,7 +25,7 @@ import (
 
 // All returns the backends.
 func All() []backend.Backend {
-	return []backend.Backend{cpu.Backend{}, cuda.Backend{}, gpusim.Backend{}, opencl.Backend{}, reference.Backend{}, board.Backend{}}
+	return []backend.Backend{cpu.Backend{}, cuda.Backend{}, gpusim.Backend{}, opencl.Backend{}, reference.Backend{}, board.Backend{}, vta.Backend{}}
 }
 
 // Of returns a target's backend. It returns an error if the backend is unknown or the target lacks a required

@@ -1,0 +1,146 @@
+package vta
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// nest is a store in perfectly nested loops, outermost first. It happens where guard holds, if that is not nil.
+type nest struct {
+	loops []*ir.For
+	guard expr.Expr
+	store *ir.Store
+}
+
+// nestOf matches a nest; ok is false for other statements.
+func nestOf(st ir.Stmt) (n nest, ok bool) {
+	for {
+		var body ir.Block
+		switch s := st.(type) {
+		case *ir.For:
+			if !inOrder(s) {
+				return n, false
+			}
+			n.loops, body = append(n.loops, s), s.Body
+		case *ir.If:
+			if n.guard != nil || len(s.Else) > 0 {
+				return n, false
+			}
+			n.guard, body = s.Cond, s.Then
+		case *ir.Store:
+			n.store = s
+			return n, len(n.loops) > 0
+		}
+		if len(body) != 1 {
+			return n, false
+		}
+		st = body[0]
+	}
+}
+
+// inOrder reports whether all iterations of a loop may run one after the other.
+func inOrder(l *ir.For) bool {
+	kinds := []ir.Kind{ir.Serial, ir.Unrolled, ir.Vector, ir.Matrices}
+	return l.Range == nil && slices.Contains(kinds, l.Kind)
+}
+
+// access is where a nest accesses a buffer: an element, and the distance in elements by which each loop advances.
+type access struct {
+	tensor *expr.Tensor
+	first  expr.Expr
+	steps  []int64
+}
+
+// access analyses an index, which must be linear in the loops.
+func (n nest) access(t *expr.Tensor, index expr.Expr) (access, error) {
+	first, steps, err := n.linear(index)
+	return access{t, first.Expr(), steps}, err
+}
+
+// linear divides an integer into the distance by which each loop advances it, and its first value.
+func (n nest) linear(e expr.Expr) (first expr.Linear, steps []int64, err error) {
+	first = expr.Linearize(e)
+	for _, l := range n.loops {
+		step, ok := first.Coef(l.Var)
+		if !ok {
+			return first, nil, fmt.Errorf("an index is not linear in the loop over %s", l.Var.Name)
+		}
+		steps = append(steps, step)
+		first = first.Plus(expr.Linearize(l.Var), -step)
+	}
+	return first, steps, nil
+}
+
+// without returns the nest without its last loops.
+func (n nest) without(last int) nest {
+	n.loops = n.loops[:len(n.loops)-last]
+	return n
+}
+
+// condition is a comparison with zero: first, advanced by each loop, is positive.
+type condition struct {
+	first expr.Linear
+	steps []int64
+}
+
+// conditions divides a conjunction of comparisons; nil is always true.
+func (n nest) conditions(cond expr.Expr) ([]condition, error) {
+	if cond == nil {
+		return nil, nil
+	}
+	c, ok := cond.(*expr.Binary)
+	if !ok {
+		return nil, fmt.Errorf("a condition is a %T", cond)
+	}
+	// a < b, or a <= b, is slack > 0 with slack = b - a, or b - a + 1.
+	slack := expr.Linearize(c.B).Plus(expr.Linearize(c.A), -1)
+	switch c.Op {
+	case expr.And:
+		a, err := n.conditions(c.A)
+		if err != nil {
+			return nil, err
+		}
+		b, err := n.conditions(c.B)
+		return append(a, b...), err
+	case expr.Le:
+		slack.Const++
+	case expr.Lt:
+	default:
+		return nil, fmt.Errorf("a condition compares by %v", c.Op)
+	}
+	first, steps, err := n.linear(slack.Expr())
+	return []condition{{first, steps}}, err
+}
+
+// span restricts iterations to those from first on and before end; nil means no restriction.
+type span struct{ first, end expr.Expr }
+
+// restrict narrows the span of the only loop of a condition, which must advance it by one.
+func (c condition) restrict(dims []dim) error {
+	only := -1
+	for k, step := range c.steps {
+		if step == 0 {
+			continue
+		}
+		if only >= 0 || step*step != 1 {
+			return fmt.Errorf("a condition does not advance by one with a single loop")
+		}
+		only = k
+	}
+	if only < 0 {
+		return fmt.Errorf("a condition does not depend on the loops of a copy")
+	}
+	s := &dims[only].span
+	switch {
+	case c.steps[only] < 0 && s.end == nil: // first - i > 0
+		s.end = c.first.Expr()
+	case c.steps[only] > 0 && s.first == nil: // first + i > 0
+		s.first = expr.SubE(expr.I(1), c.first.Expr())
+	default:
+		return fmt.Errorf("several conditions restrict a loop")
+	}
+	return nil
+}
