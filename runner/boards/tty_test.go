@@ -205,7 +205,7 @@ func TestLostBoardIsLoggedOnce(t *testing.T) {
 		}
 		line.Close()
 	}
-	for _, message := range []string{"the board is gone", "the board answers again"} {
+	for _, message := range []string{"the board does not answer", "the board answers again"} {
 		if n := strings.Count(log.String(), message); n != 1 {
 			t.Errorf("%q is said %d times: %s", message, n, log.String())
 		}
