@@ -33,10 +33,14 @@ func (s *Services) report(ctx context.Context, call string, token *tilthv1.Lease
 // reportOnJob runs a report under the job's lease. A report under the lease that finished the job is a repetition.
 func (s *Services) reportOnJob(ctx context.Context, call string, token *tilthv1.LeaseToken, step func(*state.Change) (bool, error)) error {
 	held, err := result(ctx, s, step)
-	if err == nil && !held && !s.finishedBy(token) {
-		err = s.status(state.Stale(call, token))
+	if err != nil || held {
+		return err
 	}
-	return err
+	if !s.finishedBy(token) {
+		return s.status(state.Stale(call, token))
+	}
+	s.repeated(call)
+	return nil
 }
 
 // finishedBy reports whether an ended job was finished under this lease, so that the call is a repetition.

@@ -91,18 +91,10 @@ func (s *Services) FinishJob(ctx context.Context, req *tilthv1.FinishJobRequest)
 	default:
 		return nil, invalid("state", "is %v, not DONE or FAILED", req.GetState())
 	}
-	held := false
-	err := s.update(ctx, func(c *state.Change) { held = c.Finish(req.GetLease(), req.GetState(), req.GetReason()) })
-	if err != nil {
-		return nil, err
-	}
-	if !held {
-		if !s.finishedBy(req.GetLease()) {
-			return nil, s.status(state.Stale("FinishJob", req.GetLease()))
-		}
-		s.repeated("FinishJob")
-	}
-	return &tilthv1.FinishJobResponse{}, nil
+	err := s.reportOnJob(ctx, "FinishJob", req.GetLease(), func(c *state.Change) (bool, error) {
+		return c.Finish(req.GetLease(), req.GetState(), req.GetReason()), nil
+	})
+	return &tilthv1.FinishJobResponse{}, err
 }
 
 // ReportModel implements tilthv1.SearchServiceServer.
