@@ -19,80 +19,16 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// link observes the calls of an agent to its tracker.
-type link struct {
-	calls     *prometheus.CounterVec
-	heartbeat prometheus.Histogram
-	connected prometheus.GaugeFunc
-	state     *linkState
-}
-
-// linkState is the result of the last call that renews the session.
-type linkState struct{ last atomic.Pointer[error] }
-
-var errNotJoined = errors.New("no tracker has let the agent join yet")
-
-func newLink() link {
-	state := &linkState{}
-	state.last.Store(&errNotJoined)
-	return link{
-		state: state,
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tilth_agent_calls_total", Help: "Calls to the tracker, streams not counted, by method and gRPC status.",
-		}, []string{"call", "code"}),
-		heartbeat: histogram("tilth_agent_heartbeat_seconds", "Time until the tracker answered a heartbeat.", 0.0005, 16),
-		connected: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tilth_agent_connected", Help: "1 while the tracker knows the agent's session, by its last answer; 0 otherwise.",
-		}, func() float64 {
-			if state.get() == nil {
-				return 1
-			}
-			return 0
-		}),
-	}
-}
-
-// Ready returns why the agent cannot get work, or nil if its last heartbeat succeeded.
-func (l link) Ready(context.Context) error { return l.state.get() }
-
-// DialOption returns an option that counts the calls of a connection.
-func (l link) DialOption() grpc.DialOption { return grpc.WithChainUnaryInterceptor(l.count) }
-
-func (l link) count(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	began := time.Now()
-	err := next(ctx, method, req, reply, conn, opts...)
-	l.calls.WithLabelValues(path.Base(method), status.Code(err).String()).Inc()
-	switch method {
-	case tilthv1.AgentService_Heartbeat_FullMethodName:
-		l.heartbeat.Observe(time.Since(began).Seconds())
-		l.state.set(err)
-	case tilthv1.AgentService_Join_FullMethodName:
-		l.state.set(err)
-	case tilthv1.AgentService_Leave_FullMethodName:
-		l.state.set(errLeft)
-	}
-	return err
-}
-
-var errLeft = errors.New("the agent has left the tracker")
-
-func (s *linkState) get() error { return *s.last.Load() }
-
-// set records the result of a call. The tracker's address only goes to the log, not to the health page.
-func (s *linkState) set(err error) {
-	if err != nil && status.Code(err) != 0 && !errors.Is(err, errLeft) {
-		err = errors.New("the tracker does not answer as it should: " + status.Code(err).String() + ", see the log")
-	}
-	s.last.Store(&err)
-}
-
 // AgentMetrics holds the metrics of every kind of agent.
 type AgentMetrics struct {
-	link
+	calls        *prometheus.CounterVec
+	heartbeat    prometheus.Histogram
 	held         prometheus.Gauge
 	leases       *prometheus.CounterVec
 	leaseSeconds prometheus.Histogram
 	lockWait     prometheus.Histogram
+	// session is the result of the last call that renews the session.
+	session atomic.Pointer[error]
 }
 
 // Label values for the end of a lease.
@@ -102,15 +38,33 @@ const (
 	endDropped = "dropped"
 )
 
+// Reasons other than a failed call why an agent is not ready.
+var (
+	errNotJoined = errors.New("no tracker has let the agent join yet")
+	errLeft      = errors.New("the agent has left the tracker")
+)
+
 // NewAgentMetrics registers the metrics of an agent. It returns an error if they are already registered.
 func NewAgentMetrics(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*AgentMetrics, error) {
 	a := &AgentMetrics{
-		link:         newLink(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tilth_agent_calls_total", Help: "Calls to the tracker, streams not counted, by method and gRPC status.",
+		}, []string{"call", "code"}),
+		heartbeat:    histogram("tilth_agent_heartbeat_seconds", "Time until the tracker answered a heartbeat.", 0.0005, 16),
 		held:         prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_agent_leases", Help: "Leases in work."}),
 		leases:       counter("tilth_agent_leases_ended_total", "Leases that ended, by how: done, failed, or dropped by the tracker or at the agent's own end.", "end"),
 		leaseSeconds: histogram("tilth_agent_lease_seconds", "Time from a lease's arrival to its end.", 0.001, 20),
 		lockWait:     histogram("tilth_agent_lock_wait_seconds", "Time waited for the host's lock, which keeps what is timed apart from what computes.", 0.0001, 20),
 	}
+	a.session.Store(&errNotJoined)
+	connected := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tilth_agent_connected", Help: "1 while the tracker knows the agent's session, by its last answer; 0 otherwise.",
+	}, func() float64 {
+		if *a.session.Load() == nil {
+			return 1
+		}
+		return 0
+	})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tilth_agent_info", Help: "Always 1: what kind of agent it is, and of what version.",
 		ConstLabels: prometheus.Labels{"kind": wire.AgentKind(spec.GetKind()), "version": spec.GetVersion()},
@@ -119,7 +73,38 @@ func NewAgentMetrics(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*Agent
 	for _, end := range []string{endDone, endFailed, endDropped} {
 		a.leases.WithLabelValues(end)
 	}
-	return a, register(reg, info, a.connected, a.calls, a.heartbeat, a.held, a.leases, a.leaseSeconds, a.lockWait)
+	return a, register(reg, info, connected, a.calls, a.heartbeat, a.held, a.leases, a.leaseSeconds, a.lockWait)
+}
+
+// Ready returns why the agent cannot get work, or nil if its last heartbeat succeeded.
+func (a *AgentMetrics) Ready(context.Context) error { return *a.session.Load() }
+
+// DialOption returns an option that counts the calls of a connection.
+func (a *AgentMetrics) DialOption() grpc.DialOption { return grpc.WithChainUnaryInterceptor(a.count) }
+
+func (a *AgentMetrics) count(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	began := time.Now()
+	err := next(ctx, method, req, reply, conn, opts...)
+	a.calls.WithLabelValues(path.Base(method), status.Code(err).String()).Inc()
+	switch method {
+	case tilthv1.AgentService_Heartbeat_FullMethodName:
+		a.heartbeat.Observe(time.Since(began).Seconds())
+		a.renewed(err)
+	case tilthv1.AgentService_Join_FullMethodName:
+		a.renewed(err)
+	case tilthv1.AgentService_Leave_FullMethodName:
+		a.renewed(errLeft)
+	}
+	return err
+}
+
+// renewed records the result of a call that renews the session. The tracker's address only goes to the log, not to the
+// health page.
+func (a *AgentMetrics) renewed(err error) {
+	if err != nil && status.Code(err) != 0 && !errors.Is(err, errLeft) {
+		err = errors.New("the tracker does not answer as it should: " + status.Code(err).String() + ", see the log")
+	}
+	a.session.Store(&err)
 }
 
 // Handler wraps a handler and counts its leases.
