@@ -26,9 +26,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/lab/testkit/devicecode"
 	"github.com/tilth-dev/tilth/lab/testkit/fakedriver"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -304,7 +304,7 @@ func TestCubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ptx, cubin, ok := devicecode.Of(good)
+	ptx, cubin, ok := toolchaintest.DeviceCode(good)
 	if !ok || len(cubin) == 0 {
 		t.Fatalf("the module has %d bytes of PTX and %d of a cubin", len(ptx), len(cubin))
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/lab/testkit/devicecode"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
@@ -84,7 +83,7 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 		{"sm_90a", "sm_90a", array.BFloat16}, {"sm_120", "sm_90", array.BFloat16},
 	} {
 		arch := c.made
-		code, cubin, ok := devicecode.Of(moduleOf(t, c.arch, c.operands))
+		code, cubin, ok := toolchaintest.DeviceCode(moduleOf(t, c.arch, c.operands))
 		if !ok || len(cubin) > 0 {
 			t.Fatalf("a module for %s is none, or has %d bytes of a cubin", arch, len(cubin))
 		}
@@ -105,7 +104,7 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "tilth-device-module 4\n", "tilth-device-module 4\ncode 9 0\nshort", "tilth-device-module 4\ncode 2 -2\n12", "tilth-device-module 3\ncode 2 0\n12"} {
-		if _, _, ok := devicecode.Of([]byte(text)); ok {
+		if _, _, ok := toolchaintest.DeviceCode([]byte(text)); ok {
 			t.Errorf("%q is a module", text)
 		}
 	}

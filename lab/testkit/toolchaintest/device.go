@@ -1,12 +1,13 @@
-package devicecode
+package toolchaintest
 
 import (
 	"bytes"
 	"fmt"
 )
 
-// Of returns the code in a module and its assembled form, if any. ok is false if the input is not a module.
-func Of(module []byte) (code, assembled []byte, ok bool) {
+// DeviceCode returns the code in a module of kernels for a card and its assembled form, if any. ok is false if the
+// input is not a module.
+func DeviceCode(module []byte) (code, assembled []byte, ok bool) {
 	if !bytes.HasPrefix(module, []byte("tilth-device-module 4\n")) {
 		return nil, nil, false
 	}

@@ -1,2 +1,0 @@
-// Package devicecode extracts the code of GPU modules for tests.
-package devicecode
