@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -138,37 +139,37 @@ func repeated(name string, operands int, immediates []expr.Expr, loops string) s
 
 // numbers returns constants in C.
 func numbers(constants []expr.Expr) string {
-	list := []string{"0"}
+	if len(constants) == 0 {
+		return "0"
+	}
+	list := make([]string, len(constants))
 	for k, c := range constants {
-		text := ""
 		switch n := c.(type) {
 		case *expr.Int:
-			text = fmt.Sprint(n.Value)
+			list[k] = fmt.Sprint(n.Value)
 		case *expr.Float:
-			text = fmt.Sprintf("%x", n.Value)
+			list[k] = cprint.FloatLiteral(n.Value, array.Float64)
 		}
-		if k == 0 {
-			list = nil
-		}
-		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
 }
 
 // Instructions that order the units. The operand is a buffer whose slots they pass on.
 var (
-	acquire = token("acquire", "VTA_LOAD")
-	publish = token("publish", "VTA_LOAD")
-	await   = token("await", "VTA_COMPUTE")
-	release = token("release", "VTA_COMPUTE")
+	acquire = token("acquire", "load")
+	publish = token("publish", "load")
+	await   = token("await", "compute")
+	release = token("release", "compute")
 	// Those of results, which the store unit reads.
-	acquireResults = token("acquire", "VTA_COMPUTE")
-	publishResults = token("publish", "VTA_COMPUTE")
-	awaitResults   = token("await", "VTA_STORE")
-	releaseResults = token("release", "VTA_STORE")
+	acquireResults = token("acquire", "compute")
+	publishResults = token("publish", "compute")
+	awaitResults   = token("await", "store")
+	releaseResults = token("release", "store")
 )
 
+// token returns an instruction of a unit.
 func token(name, unit string) *ir.Instruction {
-	return &ir.Instruction{Name: name, Orders: true, Params: []ir.Param{{Name: "ring", Use: ir.Ordered, In: ir.Shared, Form: ir.Named}},
-		Text: fmt.Sprintf("vta_%s(vta, %s, %%s);", name, unit)}
+	return &ir.Instruction{Name: unit + "." + name, Orders: true,
+		Params: []ir.Param{{Name: "ring", Use: ir.Ordered, In: ir.Shared, Form: ir.Named}},
+		Text:   fmt.Sprintf("vta_%s(vta, VTA_%s, %%s);", name, strings.ToUpper(unit))}
 }
