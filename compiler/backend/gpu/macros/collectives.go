@@ -119,7 +119,7 @@ func (c *collective) written(f ir.Formal) {
 // replaces it in the body.
 func (c *collective) read(f ir.Formal, p ir.Param) {
 	t, lines := f.Buffer.Tensor, int64(0)
-	var number expr.Expr = t.At(expr.I(0))
+	number := expr.Expr(t.At(expr.I(0)))
 	copied := ir.Flat(t.Name, t.DType, t.Shape[0])
 	replaced := func(x expr.Expr) expr.Expr {
 		l, ok := x.(*expr.Load)
