@@ -92,7 +92,7 @@ func (l *matchedLoop) iterations() int64 {
 
 // tensorize matches a block with the meaning of an instruction: statement by statement the same computation, with
 // loops in any order, whose extents are multiples of those of the meaning, and factors in any order. Results in
-// registers may be more than those of the program. It returns the possible matches, or the reason why there are none.
+// registers may be more than those of the program. It returns the possible matches, or the reason for the mismatch.
 func tensorize(b ir.Block, i *ir.Instruction, in ir.Allocated, threads *ir.For) ([]*match, error) {
 	if i.Meaning == nil || len(b) != len(i.Meaning.Body) {
 		return nil, fmt.Errorf("%s does not have a meaning of %d statements", i.Name, len(b))
@@ -162,7 +162,7 @@ type access struct {
 	written, moved bool
 }
 
-// statement returns the ways to match one more statement, or the reason why there are none.
+// statement returns the ways to match one more statement, or the reason for the mismatch.
 func (m *match) statement(means, does nest) (found []*match, err error) {
 	stored, err := m.access(means.store.Buffer.Tensor, means.store.Index, does.store.Buffer.Tensor, does.store.Index)
 	if err != nil {

@@ -20,7 +20,7 @@ type statement struct {
 }
 
 // find returns the match for each assignment of the meaning's loops to those of the program with which the elements of
-// all operands agree, inner loops first, or the reason why there is none.
+// all operands agree, inner loops first, or the reason for the mismatch.
 func (s *statement) find(means, does nest) (found []*match, err error) {
 	for _, l := range means.loops {
 		s.vars = append(s.vars, l.Var)
