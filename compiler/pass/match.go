@@ -69,7 +69,7 @@ func (m *matched) at(place expr.Expr) expr.Expr {
 type matchedLoop struct {
 	*ir.For
 	inside []*expr.Var
-	// rest is the variable of the remaining loop; nil if there is none.
+	// rest is the variable of the remaining loop, if any.
 	rest *expr.Var
 }
 
@@ -208,7 +208,11 @@ func (m *match) access(formal *expr.Tensor, means expr.Expr, tensor *expr.Tensor
 // values returns the ways in which a value of the program is that of the meaning, as lists of their elements. Factors
 // may change places.
 func (m *match) values(means, does expr.Expr, in nest) ([][]access, error) {
-	f, isElement := elementOf(means)
+	number := means
+	if a, ok := means.(*ir.Apply); ok { // what the instruction does to an element
+		number = a.Values[0]
+	}
+	f, isElement := elementOf(number)
 	l, loaded := elementOf(does)
 	if isElement && loaded && means.DType() == does.DType() {
 		a, err := m.access(f.Tensor, f.Index[0], l.Tensor, l.Index[0])
@@ -236,11 +240,8 @@ func (m *match) values(means, does expr.Expr, in nest) ([][]access, error) {
 
 // elementOf returns the element that a value is, possibly converted.
 func elementOf(e expr.Expr) (*expr.Load, bool) {
-	switch x := e.(type) {
-	case *expr.Cast:
-		e = x.A
-	case *ir.Apply:
-		e = x.Values[0]
+	if c, ok := e.(*expr.Cast); ok {
+		e = c.A
 	}
 	l, ok := e.(*expr.Load)
 	return l, ok

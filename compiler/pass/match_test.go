@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/machine"
+	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/machine/x86"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -98,15 +99,19 @@ func TestRowsAreFoundAtTheirStride(t *testing.T) {
 	tile, from := ir.NewTile(0, "tile", array.Int8), ir.Flat("from", array.Int8, 4096)
 	place := number("place", tile.Elements())
 	index := expr.AddE(times(expr.Bin(expr.FloorDiv, place, expr.I(64)), 100), expr.AddE(expr.Bin(expr.FloorMod, place, expr.I(64)), expr.I(7)))
-	load := func(d int64) ir.Block {
-		return ir.Nest(ir.Serial, ir.Block{&ir.Store{Buffer: tile, Index: place, Value: from.At(times(index, d))}}, place)
+	store := func(value expr.Expr) ir.Block {
+		return ir.Nest(ir.Serial, ir.Block{&ir.Store{Buffer: tile, Index: place, Value: value}}, place)
 	}
+	load := func(d int64) ir.Block { return store(from.At(times(index, d))) }
 	args, err := pass.Tensorized(load(1), x86.TileLoad(array.Int8), tile)
 	if err != nil || args[1].Stride != 100 || !expr.Same(args[1].Index, expr.I(7)) {
 		t.Errorf("%v, %v", args, err)
 	}
 	if _, err := pass.Tensorized(load(2), x86.TileLoad(array.Int8), tile); err == nil || !strings.Contains(err.Error(), "2 apart") {
 		t.Errorf("elements that are no neighbours: %v", err)
+	}
+	if _, err := pass.Tensorized(store(nvidia.Shuffle(from.At(index), 1)), x86.TileLoad(array.Int8), tile); err == nil {
+		t.Error("elements of another thread are loaded as those of this one")
 	}
 }
 
