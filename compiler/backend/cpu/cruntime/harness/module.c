@@ -14,23 +14,25 @@ static const char *unfit(void *object) {
   return check ? check() : NULL;
 }
 
-/* The functions of objects that simulate devices. */
-static struct {
-  double (**all)(void);
-  int n;
-} simulated;
+/* The loaded objects that simulate devices. */
+static struct simulation {
+  void *object;
+  double (*seconds)(void);
+} *simulations;
+static int n_simulations;
 
-static void add_simulated(void *object) {
-  void *found = dlsym(object, "tilth_simulated"), *more = NULL;
-  if (found) more = realloc(simulated.all, (simulated.n + 1) * sizeof *simulated.all);
+static void add_simulation(void *object) {
+  void *seconds = dlsym(object, "tilth_simulated");
+  struct simulation *more = seconds ? realloc(simulations, (n_simulations + 1) * sizeof *more) : NULL;
   if (!more) return;
-  simulated.all = more;
-  *(void **)&simulated.all[simulated.n++] = found;
+  simulations = more;
+  simulations[n_simulations].object = object;
+  *(void **)&simulations[n_simulations++].seconds = seconds;
 }
 
 double module_simulated(void) {
   double seconds = 0;
-  for (int k = 0; k < simulated.n; k++) seconds += simulated.all[k]();
+  for (int k = 0; k < n_simulations; k++) seconds += simulations[k].seconds();
   return seconds;
 }
 
@@ -48,7 +50,7 @@ const struct tilth_module *module_load(const char *path, void **object) {
   }
   const struct tilth_module *module = dlsym(loaded, "tilth_module");
   if (module && module->abi == TILTH_ABI) {
-    add_simulated(loaded);
+    add_simulation(loaded);
     return module;
   }
   if (module) report_error("%s has kernel ABI %d; this harness knows %d", path, module->abi, TILTH_ABI);
@@ -56,4 +58,8 @@ const struct tilth_module *module_load(const char *path, void **object) {
   return NULL;
 }
 
-void module_unload(void *object) { dlclose(object); }
+void module_unload(void *object) {
+  for (int k = n_simulations - 1; k >= 0; k--)
+    if (simulations[k].object == object) simulations[k] = simulations[--n_simulations];
+  dlclose(object);
+}
