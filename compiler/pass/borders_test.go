@@ -4,10 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass"
-	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestBordersTestAPositionOnce sums 2 channels of n of 8 padded positions, in unrolled tiles of 4. The order of the
@@ -18,19 +16,8 @@ func TestBordersTestAPositionOnce(t *testing.T) {
 		{"constant", "split 0 0 4 0\nunroll 0 1\n", "    if x0_2 * 4 + x0_3 + 1 < n0\n      unrolled x0_1 < 2\n"},
 		{"input", "split 0 0 4 0\nunroll 0 1\n", "select("}, // they may be infinite
 	} {
-		w, err := expr.Parse("tilth-workload 1\ninput t0 f32[8,2]\ninput t1 i64[]<=8\n" + c.weights + " t2 f32[2]\n" +
-			"sum t3 f32[8] over 2 while i0 [t1] = (mul (select (lt (add i0 1) [t1]) [t0 (add i0 1) r0] 0x0p+00:f32) [t2 r0])\noutput t3\n")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+c.trace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := lower.Schedule(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := kerneltest.Replayed(t, "input t0 f32[8,2]\ninput t1 i64[]<=8\n"+c.weights+" t2 f32[2]\n"+
+			"sum t3 f32[8] over 2 while i0 [t1] = (mul (select (lt (add i0 1) [t1]) [t0 (add i0 1) r0] 0x0p+00:f32) [t2 r0])\noutput t3\n", c.trace)
 		if text := pass.Borders(f).Text(); !strings.Contains(text, c.want) {
 			t.Errorf("%q:\n%s", c.trace, text)
 		}

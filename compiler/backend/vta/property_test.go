@@ -3,7 +3,6 @@ package vta
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -100,37 +99,18 @@ func TestRandomConvolutionsAreExact(t *testing.T) {
 	})
 }
 
-// hostileLimit is far longer than any trace may take, even on a loaded machine.
-const hostileLimit = 30 * time.Second
-
 // FuzzReplay feeds arbitrary workloads and traces to the lowering. Each is refused or compiled to text in bounded
 // time.
 func FuzzReplay(f *testing.F) {
-	cases := rapid.Custom(func(t *rapid.T) kerneltest.Case {
+	kerneltest.AddCases(f, 8, func(t *rapid.T) kerneltest.Case {
 		if rapid.Bool().Draw(t, "other") {
 			return kerneltest.DrawTiled(t)
 		}
 		return drawCase(t)
 	})
-	for seed := range 8 {
-		c := cases.Example(seed)
-		f.Add(c.Workload.Text(), string(c.Schedule.Trace()))
-	}
-	f.Fuzz(func(t *testing.T, text, trace string) {
-		begin := time.Now()
-		w, err := expr.Parse(text)
-		if err != nil {
-			return
-		}
-		s, err := schedule.Replay(w, []byte(trace))
-		if err != nil {
-			return
-		}
+	kerneltest.FuzzReplay(f, func(_ *expr.Workload, s *schedule.Schedule) {
 		if p, err := lowered(s); err == nil {
 			_ = p.text("k", nil)
-		}
-		if took := time.Since(begin); took > hostileLimit {
-			t.Errorf("took %v", took)
 		}
 	})
 }
