@@ -98,7 +98,7 @@ func (c *Compiler) limits(candidates int) toolchain.Limits {
 type Outcome struct {
 	// Candidate is the digest of its trace.
 	Candidate string
-	// Error is NONE, BAD_SCHEDULE, COMPILE_ERROR or COMPILE_LIMIT.
+	// Error is ERROR_CLASS_NONE, or the class of the failure: BAD_SCHEDULE, COMPILE_ERROR or COMPILE_LIMIT.
 	Error   tilthv1.ErrorClass
 	Message string
 	// Build is the candidate's share of the batch's build time.

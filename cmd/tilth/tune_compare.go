@@ -109,11 +109,11 @@ func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.
 		return m, err
 	}
 	defer release()
-	alone, err := inTurns(ctx, files, began.Add(limit/2), false)
+	profiled, err := inTurns(ctx, files, began.Add(limit/2), false)
 	if err != nil {
 		return m, err
 	}
-	m.Tasks = measuredTasks(p, alone)
+	m.Tasks = measuredTasks(p, profiled)
 	kept, err := t.keepDefaults(ctx, name, c, defaults, tuned, m.Tasks)
 	if err == nil && kept {
 		_, err = t.compileFor(ctx, p, c, c.chosen, files[1])
@@ -121,14 +121,14 @@ func (t *tuneCommand) compareModel(ctx context.Context, name string, p *program.
 	if err != nil {
 		return m, err
 	}
-	both, err := inTurns(ctx, files, began.Add(limit), true)
+	timed, err := inTurns(ctx, files, began.Add(limit), true)
 	if err != nil {
 		return m, err
 	}
-	untuned, best := both[0].whole, both[1].whole
+	untuned, best := timed[0].whole, timed[1].whole
 	m.UntunedSeconds, m.TunedSeconds, m.Paired = stats.Of(untuned).Median, stats.Of(best).Median, stats.PairedRatio(untuned, best)
 	m.Verdict = m.Paired.Verdict()
-	for k, task := range measuredTasks(p, both) {
+	for k, task := range measuredTasks(p, timed) {
 		m.Tasks[k].UntunedSeconds = task.UntunedSeconds
 		if c.preferred[task.Workload] == nil {
 			m.Tasks[k].TunedSeconds = task.TunedSeconds
