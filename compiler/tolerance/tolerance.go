@@ -14,8 +14,8 @@ type Tolerance struct {
 	// Sums covers the rounding of float32 and float64, mainly in sums. It is larger for schedules with algorithms
 	// other than direct sums.
 	Sums float64
-	// Rounding covers elements that both the candidate and the reference round to 16 bits: differences in the last
-	// bits before rounding may give neighbouring results.
+	// Rounding covers elements that both the candidate and the reference round to 16 bits or to integers: differences
+	// in the last bits before rounding may give neighbouring results. It is 0 for integers that are computed exactly.
 	Rounding float64
 }
 
@@ -42,12 +42,12 @@ func (o Tolerance) Times(growth float64) float64 {
 const integerSteps = 2
 
 // OfIntegers returns the relative tolerance of an integer output with the given largest element: zero for direct
-// sums, which are exact, and a few steps for algorithms that compute integer sums in floating point.
+// sums of integers, which are exact, and a few steps for integers rounded from sums in floating point.
 func (o Tolerance) OfIntegers(growth, largest float64) float64 {
-	if growth <= 1 || largest == 0 {
+	if growth <= 1 && o.Rounding == 0 || largest == 0 {
 		return 0
 	}
-	return min(max(integerSteps/largest, max(o.Sums, OfFactors)*min(growth, MaxGrowth)), LargestTolerance)
+	return min(max(integerSteps/largest, max(o.Sums, OfFactors)*min(max(growth, 1), MaxGrowth), o.Rounding), LargestTolerance)
 }
 
 // Tolerances returns the tolerance of each output of a workload. Rounding errors of a sum grow with the square root
@@ -85,6 +85,9 @@ func of(out *expr.Tensor) Tolerance {
 			count, stores = count-here, neighbours*Roundoff(t.DType)
 		}
 		squares += float64(count) * u * u
+		if out.DType.IsInt() && t.DType.IsFloat() && adds(t) {
+			squares = max(squares, Roundoff(t.DType)*Roundoff(t.DType)) // sums in another order
+		}
 	}
 	sums := unit * (64 + 4*math.Sqrt(terms))
 	if free, held := (sumsOf{}).stage(out); held > free {

@@ -1,6 +1,7 @@
 package tolerance_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -196,6 +197,27 @@ func TestNoAlgorithmNeedsMoreThanAJudgeAllows(t *testing.T) {
 	}
 	if largest < 1<<12 {
 		t.Errorf("no format needs more than %g times the tolerance", largest)
+	}
+}
+
+// TestIntegersMayDifferWhereTheyAreRoundedFromSumsOfFloats: an order of terms decides which side of a half a sum is
+// on.
+func TestIntegersMayDifferWhereTheyAreRoundedFromSumsOfFloats(t *testing.T) {
+	const text = "tilth-workload 1\ninput t0 %[1]s[49,8]\nsum t1 %[2]s[8] over 49 = %[3]s\nmap t2 u8[8] = (cast u8 (cast i32 (round (mul %[4]s 0x1p-02:f32))))\noutput t2\n"
+	for _, c := range []struct {
+		in, sum, term, value string
+		steps                float64
+	}{
+		{"f32", "f32", "[t0 r0 i0]", "[t1 i0]", 2},
+		{"i8", "i32", "(cast i32 [t0 r0 i0])", "(cast f32 [t1 i0])", 0},
+	} {
+		w, err := expr.Parse(fmt.Sprintf(text, c.in, c.sum, c.term, c.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tolerance.Tolerances(w)[0].OfIntegers(1, 200) * 200; got != c.steps {
+			t.Errorf("bytes of sums in %s may be off by %g", c.sum, got)
+		}
 	}
 }
 

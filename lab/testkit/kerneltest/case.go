@@ -95,7 +95,7 @@ func (c Case) ignore(got, want []*array.Array) {
 	}
 }
 
-// integerDifference is like Difference, but for integers, whose direct sums are exact.
+// integerDifference is like Difference, but for integers.
 func integerDifference(got, want *array.Array, o tolerance.Tolerance, growth float64) string {
 	largest := 0.0
 	for i := range want.Len() {
