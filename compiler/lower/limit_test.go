@@ -36,6 +36,38 @@ func TestLoopsEndAtTheirLimits(t *testing.T) {
 	}
 }
 
+// TestTilesFitTheLastRows computes n of 7 rows in tiles of 3, with code for each number of rows of the last tile: the
+// tile of one row may be any, that of 3 only one of the first two.
+func TestTilesFitTheLastRows(t *testing.T) {
+	f := program(t, "input t0 f32[7,2]\ninput t1 i64[]<=7\n"+
+		"map t2 f32[7,2] while i0 [t1] = (add [t0 i0 i1] 0x1p+00:f32)\noutput t2\n", "split 0 0 3 3\nunroll 0 3\n")
+	const want = `for x0_2 < 3 from 0 before floordiv(n0 + 2, 3)
+  if x0_2 * 3 + 2 < n0
+    let f = x0_2
+    unrolled x0_3 < 3
+`
+	text := f.Text()
+	if !strings.Contains(text, want) || strings.Count(text, "unrolled") != 2 || !strings.Contains(text, "if x0_2 * 3 + 1 < n0\n") {
+		t.Errorf("%s", text)
+	}
+	if err := f.Verify(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLongTilesFitInSteps computes n of 25 elements in tiles of 14, with code for even numbers and for the 11 elements
+// of the bound.
+func TestLongTilesFitInSteps(t *testing.T) {
+	f := program(t, "input t0 f32[25]\ninput t1 i64[]<=25\nmap t2 f32[25] while i0 [t1] = (add [t0 i0] 0x1p+00:f32)\noutput t2\n",
+		"split 0 0 14 3\nunroll 0 2\n")
+	if sizes := strings.Count(f.Text(), "unrolled x0_2"); sizes != 8 {
+		t.Errorf("%d sizes:\n%s", sizes, f.Text())
+	}
+	if err := f.Verify(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStagesInsideAnotherEndWhereItNeedsNoMore: each element of the first stage serves 4 of the second, which computes
 // n of 32 in tiles of 16. Indices must be valid beyond that.
 func TestStagesInsideAnotherEndWhereItNeedsNoMore(t *testing.T) {

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -94,13 +95,13 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (ir.Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most := n.clone()
-	most.tails[sp] = false
+	most.sizes[sp] = sp.Factor
 	block, err := l.loop(most, pos, full)
 	if err != nil {
 		return nil, err
 	}
 	last := n.clone()
-	last.tails[sp] = true
+	last.sizes[sp] = n.extent(sp.Parent) % sp.Factor
 	last.values[sp.Outer] = expr.I(full)
 	tail, err := l.enter(last, pos)
 	if needed := l.needed(last, sp.Outer); needed != nil {
@@ -121,7 +122,10 @@ func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 		if !ok {
 			continue
 		}
-		if _, settled := n.tails[sp]; sp.Tail == schedule.Peel && !settled {
+		if n.sizes[sp] == 0 && sp.Tail == schedule.Fit {
+			return l.fit(n, pos, sp, outer)
+		}
+		if n.sizes[sp] == 0 && sp.Tail == schedule.Peel {
 			return l.branch(n, pos, sp, outer)
 		}
 		if _, settled := n.bases[sp]; sp.Tail == schedule.Shift && !settled {
@@ -139,7 +143,7 @@ func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most, last := n.clone(), n.clone()
-	most.tails[sp], last.tails[sp] = false, true
+	most.sizes[sp], last.sizes[sp] = sp.Factor, n.extent(sp.Parent)%sp.Factor
 	v := &expr.Var{Name: "f", Extent: full}
 	most.values[sp.Outer] = v
 	last.values[sp.Outer] = expr.I(full)
@@ -153,6 +157,38 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 	then = append(ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}, then...)
 	tail, err := l.enter(last, pos)
 	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
+}
+
+// fit emits a version of the loops inside a split for each size of a tile, the largest first. As in branch, the outer
+// part gets a name in each version, whose extent ensures that the tile is within the region.
+func (l *lowerer) fit(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (block ir.Block, err error) {
+	extent, step := n.extent(sp.Parent), schedule.FitStep(sp.Factor)
+	end := cmp.Or(l.bound(n, sp.Parent), expr.I(extent))
+	largest, last := min(sp.Factor, extent), int64(0)
+	for size := range largest + 1 {
+		if size == 0 || size%step != 0 && size != extent%sp.Factor && size != largest {
+			continue
+		}
+		version, at := n.clone(), expr.Expr(expr.I(0))
+		var then ir.Block
+		if most := (extent - size) / sp.Factor; most > 0 {
+			v := &expr.Var{Name: "f", Extent: most + 1}
+			at, then = v, ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}
+		}
+		version.sizes[sp], version.values[sp.Outer] = size, at
+		inside, err := l.enter(version, pos)
+		if err != nil {
+			return nil, err
+		}
+		then = append(then, inside...)
+		if block == nil { // tiles that an execution needs have an iteration
+			block, last = then, size
+			continue
+		}
+		more := expr.Bin(expr.Lt, expr.AddE(expr.MulE(outer, expr.I(sp.Factor)), expr.I(last)), end)
+		block, last = ir.Block{&ir.If{Cond: expr.Simplify(more), Then: then, Else: block}}, size
+	}
+	return block, nil
 }
 
 // onThreads reports whether an iterator's value derives from a thread number.
@@ -238,9 +274,7 @@ func (n *nest) checkOrder(it *schedule.Iter) error {
 		return nil
 	}
 	if it == sp.Inner && n.partial(sp) {
-		_, peeled := n.tails[sp]
-		_, shifted := n.bases[sp]
-		if !peeled && !shifted {
+		if _, shifted := n.bases[sp]; n.sizes[sp] == 0 && !shifted {
 			return fmt.Errorf("lower: stage %d: the split of iterator %d by %d does not divide, so its inner part cannot be outside its outer part or fused with it", n.g.ID, sp.Parent.ID, sp.Factor)
 		}
 	}

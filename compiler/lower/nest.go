@@ -21,8 +21,8 @@ type nest struct {
 	needed []span
 	// values holds the iterators with known values.
 	values map[*schedule.Iter]expr.Expr
-	// tails holds the splits whose partial tile is decided: true in the version for the partial tile.
-	tails map[*schedule.Split]bool
+	// sizes holds the iterations of the current tile of splits with a version for partial tiles, once it is decided.
+	sizes map[*schedule.Split]int64
 	// bases holds the first element of the current tile of shifted splits.
 	bases map[*schedule.Split]expr.Expr
 	// init is set while the reduction's initial values are written.
@@ -42,7 +42,7 @@ type nest struct {
 }
 
 func newNest(g *schedule.Stage, mins []expr.Expr, extents []int64) *nest {
-	n := &nest{g: g, values: map[*schedule.Iter]expr.Expr{}, tails: map[*schedule.Split]bool{}, bases: map[*schedule.Split]expr.Expr{}, bounded: map[*schedule.Iter]bool{}}
+	n := &nest{g: g, values: map[*schedule.Iter]expr.Expr{}, sizes: map[*schedule.Split]int64{}, bases: map[*schedule.Split]expr.Expr{}, bounded: map[*schedule.Iter]bool{}}
 	n.mins = append(n.mins, mins...)
 	n.extents = append(n.extents, extents...)
 	for _, r := range g.Reduce {
@@ -54,7 +54,7 @@ func newNest(g *schedule.Stage, mins []expr.Expr, extents []int64) *nest {
 
 func (n *nest) clone() *nest {
 	c := *n
-	c.values, c.tails, c.bases, c.bounded = maps.Clone(n.values), maps.Clone(n.tails), maps.Clone(n.bases), maps.Clone(n.bounded)
+	c.values, c.sizes, c.bases, c.bounded = maps.Clone(n.values), maps.Clone(n.sizes), maps.Clone(n.bases), maps.Clone(n.bounded)
 	return &c
 }
 
@@ -69,8 +69,8 @@ func (n *nest) extent(it *schedule.Iter) int64 {
 		switch {
 		case it.Parent.Tail == schedule.Guard:
 			return f
-		case n.tails[it.Parent]:
-			return parent % f
+		case n.sizes[it.Parent] > 0:
+			return n.sizes[it.Parent]
 		}
 		return min(parent, f)
 	case it.Fused != nil:
@@ -90,12 +90,15 @@ func (n *nest) covered(it *schedule.Iter) int64 {
 	return n.extent(it)
 }
 
-// partial reports whether a split's last tile is not full.
+// partial reports whether a split's last tile may not be full.
 func (n *nest) partial(sp *schedule.Split) bool {
-	if sp.Tail == schedule.Guard {
-		return false
-	}
 	parent := n.extent(sp.Parent)
+	switch sp.Tail {
+	case schedule.Guard:
+		return false
+	case schedule.Fit:
+		return parent > 1
+	}
 	return sp.Factor < parent && parent%sp.Factor != 0
 }
 

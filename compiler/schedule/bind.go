@@ -37,8 +37,8 @@ func (s *Schedule) Bind(stageID, iterID int, level Level) error {
 		return fmt.Errorf("bind: stage %d is computed inside another, whose blocks it shares", stageID)
 	case g.has(kind):
 		return fmt.Errorf("bind: stage %d already has an iterator of that level", stageID)
-	case slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Split != nil && it.Split.Tail == Shift }):
-		return fmt.Errorf("bind: stage %d has a shifted tile, which another one overlaps", stageID)
+	case slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Split != nil && (it.Split.Tail == Shift || it.Split.Tail == Fit) }):
+		return fmt.Errorf("bind: stage %d has a shifted tile or a fitted one, which threads cannot compute", stageID)
 	}
 	it.Kind = kind
 	s.record("bind", stageID, iterID, int(level))

@@ -36,6 +36,8 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
 	case tail == Guard && (it.Reduce || it.Parent != nil):
 		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is neither an axis of its results nor a fusion of them, so its end cannot be guarded", iterID, stageID)
+	case tail == Fit && (it.Axis < 0 || it.Reduce || g.AxisVar(it.Axis).Limit == nil || g.Bound()):
+		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is no axis of its results with a limit, or is bound to threads, so tiles cannot be fitted to it", iterID, stageID)
 	case tail == Shift && g.Bound():
 		return 0, 0, fmt.Errorf("split: stage %d is bound to threads, whose tiles cannot overlap", stageID)
 	case len(g.Iters) >= maxIters:

@@ -142,7 +142,16 @@ const (
 	// all of it: elements beyond the end are zero or the combiner's identity. It applies only to result axes, or
 	// several fused.
 	Guard
+	// Fit computes the tile that the extent of an execution cuts short in separate code for its number of iterations,
+	// rounded up to a multiple of FitStep. It applies only to result axes with a limit.
+	Fit
 )
+
+// maxFits is the maximum number of sizes of a fitted tile.
+const maxFits = 8
+
+// FitStep returns the difference of the sizes of a fitted tile of at most factor iterations.
+func FitStep(factor int64) int64 { return (factor + maxFits - 1) / maxFits }
 
 // New returns a schedule without primitives: every stage computed on its own, in axis order.
 func New(w *expr.Workload) *Schedule {

@@ -167,7 +167,7 @@ var choices = map[string]struct {
 	of   string
 	most int
 }{
-	"split": {"tail", int(Guard)}, "rfactor": {"part", int(Planes)},
+	"split": {"tail", int(Fit)}, "rfactor": {"part", int(Planes)},
 	"widen": {"type", int(array.Bool)}, "adjoin": {"type", int(array.Bool)},
 }
 

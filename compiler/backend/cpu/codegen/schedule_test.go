@@ -52,7 +52,7 @@ func (p *primitives) leaf(g *schedule.Stage) int {
 
 func (p *primitives) split() {
 	g := p.stage()
-	tail := rapid.SampledFrom([]schedule.Tail{schedule.Peel, schedule.Shift}).Draw(p.t, "tail")
+	tail := rapid.SampledFrom([]schedule.Tail{schedule.Peel, schedule.Shift, schedule.Fit}).Draw(p.t, "tail")
 	_, _, _ = p.s.Split(g.ID, p.leaf(g), rapid.SampledFrom([]int64{1, 2, 3, 4, 5, 7, 8, 16, 32}).Draw(p.t, "factor"), tail)
 }
 

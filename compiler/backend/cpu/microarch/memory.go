@@ -21,8 +21,11 @@ const (
 	// StreamedWork is the minimum cycles of arithmetic per line of a constant for which prefetching pays. Below it,
 	// hardware prefetching keeps up, and explicit requests compete with it. Products of one and two rows, 650 x 2600:
 	// 166 and 198 us without prefetching, 214 and 236 us with it; with four rows it pays (Zen 4, AVX2, weights from
-	// memory).
+	// memory). With AVX-512, products of three, five and six rows take 1.4, 1.3 and 1.2 times as long with it, one of
+	// eight rows as long.
 	StreamedWork = 3
+	// Competing is the factor of the cost of lines that are requested although hardware prefetching keeps up.
+	Competing = 1.25
 	// Ahead is the fraction of a fill's cost that remains for a panel, which the hardware prefetches. Fitted.
 	Ahead = 0.35
 	// Apart is the additional fraction of a fill's cost for scattered lines. Caches beyond the first prefetch

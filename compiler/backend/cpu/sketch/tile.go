@@ -54,9 +54,11 @@ type Tile struct {
 	// vec is the vectorised axis; col and row are the axes of a tile's positions, or -1.
 	vec, col, row int
 	extents       []int64
-	// timed holds the extents of the executions with which kernels are timed, if some are open.
-	timed  [][]int64
-	reduce []int64
+	// limited reports which axes have a limit, and timed the extents of the executions with which kernels are timed,
+	// if some have one.
+	limited []bool
+	timed   [][]int64
+	reduce  []int64
 	// steps holds the extents of the reduction's loops, with several terms per step if dot is set.
 	steps []int64
 	// order is the order of the reduction's loops, outermost first, as indices of its axes.
@@ -141,6 +143,9 @@ func (x *Tile) fedBy(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit) {
 // newTile returns the sketch without its feed and without instructions for products of several terms.
 func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
 	x := &Tile{target: t, unit: u, vec: sketch.LastLong(acc.Tensor.Shape), col: -1, row: -1, extents: acc.Tensor.Shape, timed: s.Workload.ExtentsAt(acc.Axes), lanes: 1, narrow: wideOperands}
+	for _, v := range acc.Axes {
+		x.limited = append(x.limited, v.Limit != nil)
+	}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}

@@ -53,7 +53,7 @@ func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) (err error) {
 }
 
 func (x *Tile) outerNest(b *sketch.Builder, out int, z tileSizes, p TileParameters) loops {
-	const peel, shift = schedule.Peel, schedule.Shift
+	const peel = schedule.Peel
 	var outer, rest, tileLoops []int
 	for k := range x.extents {
 		if k != x.vec && k != x.col && k != x.row && !slices.Contains(x.joint, k) {
@@ -67,12 +67,12 @@ func (x *Tile) outerNest(b *sketch.Builder, out int, z tileSizes, p TileParamete
 	var rowBlock, vecBlock, vecTile, lane = -1, -1, -1, -1
 	if x.row >= 0 {
 		var tiles, inside int
-		tiles, inside = b.Split(out, x.row, z.th, shift)
+		tiles, inside = b.Split(out, x.row, z.th, schedule.Shift)
 		rowBlock, tiles = b.Split(out, tiles, z.rowTiles, peel)
 		rest, tileLoops = append(rest, tiles), append(tileLoops, inside)
 	}
 	if x.col >= 0 {
-		tiles, inside := b.Split(out, col, z.tw, shift)
+		tiles, inside := b.Split(out, col, z.tw, x.tail(col, z))
 		if x.row < 0 {
 			rowBlock, tiles = b.Split(out, tiles, z.rowTiles, peel)
 		}
@@ -113,6 +113,32 @@ func (x *Tile) outerNest(b *sketch.Builder, out int, z tileSizes, p TileParamete
 		l.block = []int{l.parallel}
 	}
 	return l
+}
+
+// fitTiles is the maximum number of tiles along an open axis, in the smallest timed execution, of which the last one
+// is fitted. Of more tiles, it is a small part, and the code for each of its sizes does not pay.
+const fitTiles = 16
+
+// fits reports whether the last tile along an axis is fitted to the extent of an execution: that of rows of a product.
+// Tiles of images are many.
+func (x *Tile) fits(axis int, z tileSizes) bool {
+	if !x.isOpenColumn(axis) || x.matrices != nil || x.dot != nil && x.dot.squares {
+		return false
+	}
+	return z.tw > 1 && x.timed[0][axis] <= fitTiles*z.tw
+}
+
+// isOpenColumn reports whether an axis is open and the only one of the positions.
+func (x *Tile) isOpenColumn(axis int) bool {
+	return axis == x.col && x.row < 0 && axis >= 0 && axis < len(x.limited) && x.limited[axis]
+}
+
+// tail returns how the last tile along an axis is computed.
+func (x *Tile) tail(axis int, z tileSizes) schedule.Tail {
+	if x.fits(axis, z) {
+		return schedule.Fit
+	}
+	return schedule.Shift
 }
 
 // storeTile computes an intermediate output, a tile at a time.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -82,24 +83,56 @@ func parts(channels, lanes int64) int64 {
 }
 
 // unused returns how many times as many positions tiles compute as the executions need with which kernels are timed,
-// relative to the largest one. Tiles that end beyond an open extent are computed whole.
+// relative to the largest one.
 func (x *Tile) unused(z tileSizes) float64 {
 	if x.timed == nil || x.joined != nil || len(x.joint) > 0 {
 		return 1
 	}
 	computed, needed, last := 0.0, 0.0, 1.0
 	for _, extents := range x.timed {
-		tiles, all := 1.0, 1.0
+		tiles, whole, all := 1.0, 1.0, 1.0
 		for k, e := range extents {
-			n, tile := float64(e), map[int]int64{x.col: z.tw, x.row: z.th}[k]
-			if all *= n; tile > 1 && k != x.vec {
-				n = float64(sketch.CeilDiv(e, tile) * tile)
-			}
-			tiles *= n
+			all *= float64(e)
+			tiles *= x.computed(k, e, z)
+			whole *= float64(sketch.CeilDiv(e, z.tile(x, k)) * z.tile(x, k))
 		}
-		computed, needed, last = computed+tiles, needed+all, tiles/max(all, 1)
+		computed, needed, last = computed+tiles, needed+all, whole/max(all, 1)
 	}
 	return computed / max(needed, 1) / last
+}
+
+// tile returns the size of a tile along an axis of positions, and 1 along others.
+func (z tileSizes) tile(x *Tile, axis int) int64 {
+	switch axis {
+	case x.vec:
+		return 1
+	case x.col:
+		return z.tw
+	case x.row:
+		return z.th
+	}
+	return 1
+}
+
+// computed returns how many positions along an axis tiles compute for an execution. Those that end beyond an open
+// extent are computed whole, unless they are fitted. Rows of a product may end anywhere: an execution stands for others
+// of about its extent, with the mean of the ends that the timed ones can have.
+func (x *Tile) computed(axis int, extent int64, z tileSizes) float64 {
+	tile := z.tile(x, axis)
+	whole := func(n int64) float64 { return float64(sketch.CeilDiv(n, tile) * tile) }
+	rest, most := extent%tile, whole(x.timed[len(x.timed)-1][axis])
+	switch {
+	case !x.isOpenColumn(axis) || rest == 0 && x.fits(axis, z):
+		return whole(extent)
+	case x.fits(axis, z): // fewer sums than the latency of one spans are no faster
+		step, least := schedule.FitStep(tile), float64(tile)*microarch.ResultLatency/(float64(z.tv*tile)/2)
+		return float64(extent-rest) + min(float64(tile), max(float64(sketch.CeilDiv(rest, step)*step), least))
+	}
+	common := tile
+	for _, extents := range x.timed {
+		common = gcd(common, extents[axis])
+	}
+	return min(max(float64(tile), float64(extent)+float64(tile-common)/2), most)
 }
 
 // places returns how many tiles there are along the axes other than that of the vectors.
@@ -206,11 +239,35 @@ func (x *Tile) cold(t *target.Target, z tileSizes) float64 {
 	if x.narrow.castsWeights() {
 		bytes *= float64(x.accesses[x.narrow.weights].ElementBytes) / float64(array.Float32.Bytes())
 	}
-	lines := bytes / float64(microarch.Line(t))
-	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= microarch.StreamedWork {
-		return lines * (microarch.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/microarch.FetchedAhead(t)))/10)
+	line, executions := 0.0, x.executions()
+	for _, positions := range executions {
+		line += coldLine(t, z, positions)
 	}
-	return lines * microarch.ColdLine(t)
+	return bytes / float64(microarch.Line(t)) * line / float64(len(executions))
+}
+
+// executions returns the number of positions of each execution with which kernels are timed.
+func (x *Tile) executions() (positions []float64) {
+	timed := x.timed
+	if timed == nil {
+		timed = [][]int64{x.extents}
+	}
+	for _, extents := range timed {
+		positions = append(positions, float64(sketch.Product(extents)/max(1, extents[x.vec])))
+	}
+	return positions
+}
+
+// coldLine returns the cycles until a line of packed constants, which the given number of positions use, has arrived.
+func coldLine(t *target.Target, z tileSizes, positions float64) float64 {
+	if z.pf == 0 {
+		return microarch.ColdLine(t)
+	}
+	work := float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)) / 2
+	if float64(z.th*z.tw)*work < microarch.StreamedWork || positions*work <= microarch.StreamedWork {
+		return microarch.ColdLine(t) * microarch.Competing
+	}
+	return microarch.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/microarch.FetchedAhead(t)))/10
 }
 
 // innermost returns the number of steps of the reduction's innermost loop, including unrolled ones.

@@ -17,3 +17,16 @@ func TestUnusedPartsOfTilesAreCounted(t *testing.T) {
 		t.Errorf("of fixed extents, tiles compute %g times what is needed", got)
 	}
 }
+
+// TestFittedRowsAreNotComputedWhole: a product of 3, 4, 6 and 8 rows computes no others in tiles of 6, relative to the
+// 12 that two tiles have.
+func TestFittedRowsAreNotComputedWhole(t *testing.T) {
+	x := &Tile{vec: 1, col: 0, row: -1, limited: []bool{true, false}, timed: [][]int64{{3, 64}, {4, 64}, {6, 64}, {8, 64}}}
+	z := tileSizes{th: 1, tw: 6, tv: 8}
+	if !x.fits(0, z) || x.unused(z) != 8.0/12 {
+		t.Errorf("tiles compute %g times what is needed, want 8/12, fitted %t", x.unused(z), x.fits(0, z))
+	}
+	if x.timed[0][0] = 100; x.fits(0, z) {
+		t.Error("the last of 17 tiles is fitted")
+	}
+}
