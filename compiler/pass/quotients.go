@@ -17,6 +17,10 @@ func Quotients(f *ir.Func) *ir.Func {
 }
 
 func namedQuotients(n *ir.For) ir.Stmt {
+	switch n.Kind {
+	case ir.Vector, ir.Dot, ir.Matrices, ir.Lanewise: // the iterations are lanes or terms, and have no names of their own
+		return n
+	}
 	inner := variables(n)
 	delete(inner, n.Var)
 	var lets ir.Block
