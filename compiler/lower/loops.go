@@ -3,6 +3,7 @@ package lower
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -164,9 +165,14 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 func (l *lowerer) fit(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (block ir.Block, err error) {
 	extent, step := n.extent(sp.Parent), schedule.FitStep(sp.Factor)
 	end := cmp.Or(l.bound(n, sp.Parent), expr.I(extent))
-	largest, last := min(sp.Factor, extent), int64(0)
-	for size := range largest + 1 {
-		if size == 0 || size%step != 0 && size != extent%sp.Factor && size != largest {
+	sizes := []int64{extent % sp.Factor, min(sp.Factor, extent)}
+	for size := step; size < sizes[1]; size += step {
+		sizes = append(sizes, size)
+	}
+	slices.Sort(sizes)
+	last := int64(0)
+	for _, size := range slices.Compact(sizes) {
+		if size == 0 {
 			continue
 		}
 		version, at := n.clone(), expr.Expr(expr.I(0))

@@ -130,7 +130,7 @@ func (x *Tile) fits(axis int, z tileSizes) bool {
 
 // isOpenColumn reports whether an axis is open and the only one of the positions.
 func (x *Tile) isOpenColumn(axis int) bool {
-	return axis == x.col && x.row < 0 && axis >= 0 && axis < len(x.limited) && x.limited[axis]
+	return x.timed != nil && x.row < 0 && axis == x.col && x.limited[axis]
 }
 
 // tail returns how the last tile along an axis is computed.

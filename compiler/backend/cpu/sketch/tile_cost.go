@@ -239,31 +239,24 @@ func (x *Tile) cold(t *target.Target, z tileSizes) float64 {
 	if x.narrow.castsWeights() {
 		bytes *= float64(x.accesses[x.narrow.weights].ElementBytes) / float64(array.Float32.Bytes())
 	}
-	line, executions := 0.0, x.executions()
-	for _, positions := range executions {
-		line += coldLine(t, z, positions)
+	lines := bytes / float64(microarch.Line(t))
+	if x.timed == nil {
+		return lines * x.coldLine(t, z, x.extents)
 	}
-	return bytes / float64(microarch.Line(t)) * line / float64(len(executions))
+	mean := 0.0
+	for _, extents := range x.timed {
+		mean += x.coldLine(t, z, extents) / float64(len(x.timed))
+	}
+	return lines * mean
 }
 
-// executions returns the number of positions of each execution with which kernels are timed.
-func (x *Tile) executions() (positions []float64) {
-	timed := x.timed
-	if timed == nil {
-		timed = [][]int64{x.extents}
-	}
-	for _, extents := range timed {
-		positions = append(positions, float64(sketch.Product(extents)/max(1, extents[x.vec])))
-	}
-	return positions
-}
-
-// coldLine returns the cycles until a line of packed constants, which the given number of positions use, has arrived.
-func coldLine(t *target.Target, z tileSizes, positions float64) float64 {
+// coldLine returns the cycles until a line of packed constants has arrived, for an execution with the given extents.
+func (x *Tile) coldLine(t *target.Target, z tileSizes, extents []int64) float64 {
 	if z.pf == 0 {
 		return microarch.ColdLine(t)
 	}
-	work := float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)) / 2
+	positions := float64(sketch.Product(extents) / max(1, extents[x.vec]))
+	work := float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)) / 2 // on a line, for one position
 	if float64(z.th*z.tw)*work < microarch.StreamedWork || positions*work <= microarch.StreamedWork {
 		return microarch.ColdLine(t) * microarch.Competing
 	}
