@@ -147,14 +147,15 @@ func inferUnsqueeze(n *Node) (Type, error) {
 // result.
 type run struct{ from, to []int }
 
-// runsOf divides a reshape into the smallest runs. The shapes have the same number of elements.
+// runsOf divides a reshape into the smallest runs. The shapes have the same number of elements. Without any, extents
+// may be left over for a last run.
 func runsOf(from, to extent.Shape) (runs []run) {
 	for i, o := 0, 0; i < from.Rank() || o < to.Rank(); {
 		var r run
 		a, b := extent.Of(1), extent.Of(1)
-		for more := true; more; more = a != b {
+		for more := true; more; more = a != b && (i < from.Rank() || o < to.Rank()) {
 			switch {
-			case i < from.Rank() && (a.Max() < b.Max() || a.Max() == b.Max() && len(r.from) <= len(r.to) || o == to.Rank()):
+			case i < from.Rank() && (a.Max() < b.Max() || a.Max() == b.Max() && len(r.from) <= len(r.to)) || o == to.Rank():
 				a, r.from, i = a.Times(from.At(i)), append(r.from, i), i+1
 			default:
 				b, r.to, o = b.Times(to.At(o)), append(r.to, o), o+1
