@@ -12,7 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-var update = flag.Bool("update", false, "write the programs in testdata anew")
+// Update is set if tests are to write the programs in testdata anew.
+var Update = flag.Bool("update", false, "write the programs in testdata anew")
 
 // All tests of kernels verify each program after each pass.
 func init() { pass.Verify = true }
@@ -25,7 +26,7 @@ func Golden(t *testing.T, name string, f *ir.Func) {
 	}
 	path := filepath.Join("testdata", name+".txt")
 	got := f.Text()
-	if *update {
+	if *Update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			t.Fatal(err)
 		}
