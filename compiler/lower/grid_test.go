@@ -11,19 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestPersistentBlocksIterateOverTiles: three persistent blocks compute the six tiles of a product, two each, in bands
-// of two rows.
-func TestPersistentBlocksIterateOverTiles(t *testing.T) {
-	kerneltest.Golden(t, "walk", kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.Tiles+"persist 0 3\nraster 0 2\n"))
-}
-
-// TestStreamKSharesAreEqual: of five tiles, four take two rounds of two blocks. The steps of the last one are split in
-// two, and a second launch adds up the parts.
-func TestStreamKSharesAreEqual(t *testing.T) {
-	product := strings.NewReplacer("12,6", "20,6", "6,16", "6,8", "12,16", "20,8").Replace(kerneltest.TileProduct)
-	kerneltest.Golden(t, "shares", kerneltest.Replayed(t, product, kerneltest.Tiles+"persist 0 2\nstreamk 1 1\n"))
-}
-
 // TestStreamKRefusals checks the reasons in errors.
 func TestStreamKRefusals(t *testing.T) {
 	const cut = "persist 0 4\nstreamk 1 1\n"

@@ -7,7 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 const weighted = `input t0 f32[4,20]
@@ -33,12 +32,6 @@ compute-at 7 2 2
 compute-at 6 2 2
 compute-at 5 2 2
 `
-
-// TestOnlineSoftmaxRescalesItsResults checks that results are rescaled by each piece's change, and rows beyond the end
-// are skipped.
-func TestOnlineSoftmaxRescalesItsResults(t *testing.T) {
-	kerneltest.Golden(t, "online", kerneltest.Replayed(t, weighted, online))
-}
 
 // TestOnlinePiecesMustStayInOrder checks the error for a loop order that reorders pieces.
 func TestOnlinePiecesMustStayInOrder(t *testing.T) {

@@ -19,27 +19,6 @@ func cseProgram(t *testing.T, workload, trace string) *ir.Func {
 	return pass.Lanewise(pass.Promote(unrolled(t, workload, trace)), cseAll{})
 }
 
-// TestTileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two
-// vectors.
-func TestTileLoadsEachOperandOnce(t *testing.T) {
-	f := cseProgram(t, `input t0 f32[4,8]
-input t1 f32[8,16]
-sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
-map t3 f32[4,16] = (max [t2 i0 i1] 0x0p+00:f32)
-output t3
-`, `split 1 0 2 0
-reorder 1 2 3 1
-unroll 1 3
-vectorize 1 1
-compute-at 0 1 2
-reorder 0 2 0 1
-unroll 0 0
-vectorize 0 1
-`)
-	kerneltest.Golden(t, "cse/before", f)
-	kerneltest.Golden(t, "cse/after", pass.CSE(f))
-}
-
 // TestValueIsLoadedAgainWhereItMayHaveChanged: sums in memory are loaded for each step.
 func TestValueIsLoadedAgainWhereItMayHaveChanged(t *testing.T) {
 	f := cseProgram(t, "input t0 f32[2,8]\nsum t1 f32[2] over 8 = [t0 i0 r0]\noutput t1\n", "split 0 1 2 0\nreorder 0 0 2 3\nunroll 0 3\n")

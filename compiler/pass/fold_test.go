@@ -6,7 +6,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass"
-	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // sums are of four neighbours in a buffer, or of three.
@@ -27,14 +26,6 @@ output t2
 // foldLanes returns those of a machine whose vectors have so many bytes.
 func foldLanes(bytes int64) func(array.DType) int64 {
 	return func(d array.DType) int64 { return bytes / d.Bytes() }
-}
-
-// TestNeighboursAreFolded checks several vector lengths.
-func TestNeighboursAreFolded(t *testing.T) {
-	f := unrolled(t, foldFours, inVectors)
-	kerneltest.Golden(t, "fold/before", f)
-	kerneltest.Golden(t, "fold/after", pass.Fold(f, foldLanes(32)))
-	kerneltest.Golden(t, "fold/long", pass.Fold(f, foldLanes(64)))
 }
 
 // TestFoldLeavesUnevenGroups: three neighbours, some of the neighbours, and those of an argument.

@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // padded returns a copy of a size x size image into the middle of one that is a pixel wider on every side.
@@ -147,13 +146,6 @@ func stores(b ir.Block, times int64) int64 {
 		}
 	}
 	return total
-}
-
-// TestPaddedLoopsAreCutAtTheirBorders: rows and columns of a padded copy are cut where the border begins and ends.
-func TestPaddedLoopsAreCutAtTheirBorders(t *testing.T) {
-	f := kerneltest.Lower(t, schedule.New(padded(t, 8)))
-	kerneltest.Golden(t, "partition/before", f)
-	kerneltest.Golden(t, "partition/after", pass.Partition(f))
 }
 
 // TestPartitionChecksAWindowOncePerTile: of the rows of a window, a tile of the flattened positions of an image knows

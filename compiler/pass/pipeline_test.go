@@ -9,53 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestOperandsAreFetchedAhead checks a product in three steps, with copies of one operand issued one step ahead.
-func TestOperandsAreFetchedAhead(t *testing.T) {
-	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "pipeline/before", f)
-	kerneltest.Golden(t, "pipeline/after", pass.Pipeline(f))
-}
-
-// TestProductsOfWarpgroupsLeaveAStepOfTheRing: those of the step before still read it.
-func TestProductsOfWarpgroupsLeaveAStepOfTheRing(t *testing.T) {
-	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupTile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "pipeline/warpgroup", pass.Pipeline(pass.Wide(f)))
-}
-
-// TestTMACopiesArePipelined: one thread begins those of a step for all, whether or not all threads copy beside them,
-// and all wait for the phase of the step's mbarrier.
+// TestTMACopiesArePipelined beside copies of all threads: one thread begins those of a step for all, and all wait for
+// the phase of the step's mbarrier.
 func TestTMACopiesArePipelined(t *testing.T) {
-	for name, trace := range map[string]string{"boxes": kerneltest.WarpgroupBoxes, "boxes_and_copies": kerneltest.WarpgroupBoxAndCopy} {
-		f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, trace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		kerneltest.Golden(t, "pipeline/"+name, pass.Pipeline(pass.Wide(f)))
-	}
-}
-
-// TestTMACopiesOfAStepShareAWait: there is nothing to compute between them.
-func TestTMACopiesOfAStepShareAWait(t *testing.T) {
-	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, strings.Replace(kerneltest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1)))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupBoxAndCopy))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kerneltest.Golden(t, "pipeline/one_step", pass.Pipeline(f))
-}
-
-// TestPhasesEndWithTheirLoop where it is run again: others begin in the same place.
-func TestPhasesEndWithTheirLoop(t *testing.T) {
-	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProducts, kerneltest.WarpgroupLoop))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "pipeline/looped", pass.Pipeline(f))
+	kerneltest.Golden(t, "pipeline/boxes_and_copies", pass.Pipeline(pass.Wide(f)))
 }
 
 // TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor, so that no step begins copies.
@@ -105,26 +66,6 @@ func TestSlotsOfRingsAreAligned(t *testing.T) {
 	}
 }
 
-// TestRingsRestartWithEachTile: a barrier separates the readers of a tile from the copies of the next one, and a share
-// of steps is fetched from its first step on, before its end.
-func TestRingsRestartWithEachTile(t *testing.T) {
-	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nstreamk 1 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "pipeline/walk", pass.Pipeline(f))
-}
-
-// TestNextTileIsFetchedAhead: the last steps of a tile start the first copies of the block's next tile, in the
-// following slots, without a barrier in between.
-func TestNextTileIsFetchedAhead(t *testing.T) {
-	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nraster 0 2\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "pipeline/continued", pass.Pipeline(f))
-}
-
 // TestStepsOfABlockAreCounted in 32 bits: where a block has more of them, no tile fetches for the next one.
 func TestStepsOfABlockAreCounted(t *testing.T) {
 	product := strings.NewReplacer("12,", "8388608,", "6", "2048", "16", "16").Replace(kerneltest.TileProduct)
@@ -137,15 +78,4 @@ func TestStepsOfABlockAreCounted(t *testing.T) {
 			t.Errorf("of %s blocks, the next tile is fetched ahead: %v, want %v", walkers, got, want)
 		}
 	}
-}
-
-// TestPhasesContinueAcrossTiles: after an odd number of uses of an mbarrier in a tile, the next tile starts with the
-// other parity.
-func TestPhasesContinueAcrossTiles(t *testing.T) {
-	tiles := strings.ReplaceAll(kerneltest.WarpgroupProduct, "[64,64]", "[256,64]")
-	f, err := pass.Threads(kerneltest.Replayed(t, strings.Replace(tiles, "f32[64,16]", "f32[256,16]", 1), kerneltest.WarpgroupBoxes+"persist 0 2\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "pipeline/continued_boxes", pass.Pipeline(f))
 }

@@ -30,17 +30,6 @@ func before(t *testing.T, trace string) *ir.Func {
 	return pass.Tensorize(f)
 }
 
-// TestSumsAreWaitedForBehindAPipeline, which waits itself for what its copies overwrite.
-func TestSumsAreWaitedForBehindAPipeline(t *testing.T) {
-	kerneltest.Golden(t, "products/pipeline", pass.Products(before(t, kerneltest.WarpgroupTile)))
-}
-
-// TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten by copies of the next step.
-func TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten(t *testing.T) {
-	trace := strings.NewReplacer("pipeline 2 3\n", "", "pipeline 3 3\n", "").Replace(kerneltest.WarpgroupTile)
-	kerneltest.Golden(t, "products/steps", pass.Products(before(t, trace)))
-}
-
 // TestThereAreNoWaitsWithoutProducts: operands that are not swizzled use plain arithmetic.
 func TestThereAreNoWaitsWithoutProducts(t *testing.T) {
 	f := pass.Products(before(t, strings.NewReplacer("swizzle 2\n", "", "swizzle 3\n", "").Replace(kerneltest.WarpgroupTile)))

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass"
-	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // promoteTile is a product with tiles of two rows of a vector, whose sums are a buffer of their own.
@@ -27,12 +26,6 @@ unroll 0 0
 vectorize 0 1
 `
 )
-
-func TestTileOfAccumulatorsIsKeptInRegisters(t *testing.T) {
-	f := unrolled(t, promoteProduct, promoteTile)
-	kerneltest.Golden(t, "promote/before", f)
-	kerneltest.Golden(t, "promote/after", pass.Promote(f))
-}
 
 // TestBufferThatALoopIndexesStaysInMemory: its elements have no names.
 func TestBufferThatALoopIndexesStaysInMemory(t *testing.T) {

@@ -11,18 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestQuotientsByExtentsLeaveInnerLoops copies n rows of m of 16 positions with 8 channels each, in blocks of 4
-// positions. The row and the column of a position are computed once for all channels.
-func TestQuotientsByExtentsLeaveInnerLoops(t *testing.T) {
-	f := lowered(t, "input t0 f32[4,16,8]\ninput t1 i64[]<=4\ninput t2 i64[]<=16\n"+
-		"map t3 f32[4,16,8] while i0 [t1], i1 [t2] = (exp [t0 i0 i1 i2])\noutput t3\n", "fuse-held 0 0 1\nsplit 0 3 4 0\n")
-	want := "    let q = floordiv(x0_4 * 4 + x0_5, max(n1, 1))\n    let q'1 = floormod(x0_4 * 4 + x0_5, max(n1, 1))\n" +
-		"    for x0_2 < 8\n      a3[q * 128 + q'1 * 8 + x0_2] = exp(a0[q * 128 + q'1 * 8 + x0_2])\n"
-	if text := pass.Quotients(f).Text(); !strings.Contains(text, want) {
-		t.Errorf("the program is\n%s", text)
-	}
-}
-
 // TestQuotientsOfLanesHaveNoNames copies n rows of m of 8 positions to adjacent ones, a vector at a time.
 func TestQuotientsOfLanesHaveNoNames(t *testing.T) {
 	f := lowered(t, "input t0 f32[4,8]\ninput t1 i64[]<=4\ninput t2 i64[]<=8\n"+

@@ -20,24 +20,6 @@ func onBlocks(trace string) string {
 // four has four threads add up a row.
 const four = "rfactor 0 0 4 0\nreorder 2 0 1 2\nfuse 2 0 1\nbind 2 3 1\nbind 0 0 1\nshuffle 0 1\n"
 
-// TestPartialResultsStayInRegisters, and four threads exchange theirs.
-func TestPartialResultsStayInRegisters(t *testing.T) {
-	f := kerneltest.Replayed(t, rows, onBlocks(four))
-	kerneltest.Golden(t, "shuffle/before", f)
-	kerneltest.Golden(t, "shuffle/after", pass.Shuffle(f, true))
-}
-
-// TestShuffledResultsContinueInOneThread: behind the exchange it computes what is made of the result.
-func TestShuffledResultsContinueInOneThread(t *testing.T) {
-	const total = "input t0 f32[64]\nsum t1 f32[] over 64 = [t0 r0]\nmap t2 f32[] = (add [t1] [t1])\noutput t2\n"
-	f, err := pass.Threads(kerneltest.Replayed(t, total, "rfactor 0 0 32 0\nbind 2 0 1\nshuffle 0 0\nunit-loop 1\nbind 1 0 0\n"+
-		"compute-at 0 1 0\nscope 0 1\ncompute-at 2 1 0\nscope 2 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "shuffle/single", pass.Shuffle(f, true))
-}
-
 // TestShuffleFallsBackToSharedMemory checks thread counts other than powers of two, and other orders.
 func TestShuffleFallsBackToSharedMemory(t *testing.T) {
 	for name, trace := range map[string]string{

@@ -11,13 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestCopyInRoundsIsEachThreadsOwnLoop, since rounds write different elements.
-func TestCopyInRoundsIsEachThreadsOwnLoop(t *testing.T) {
-	f := kerneltest.Replayed(t, kerneltest.TileProduct, strings.Replace(kerneltest.Tiles, "split 2 2 8 0", "split 2 2 4 0", 1))
-	kerneltest.Golden(t, "sink/before", f)
-	kerneltest.Golden(t, "sink/after", pass.Sink(f))
-}
-
 // TestCopyToRowsWithGapsIsEachThreadsOwnLoop: where each thread writes is no plain sum of loops then.
 func TestCopyToRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
 	for _, threads := range []string{"6", "4"} { // rounds of whole rows, and of parts of them

@@ -19,16 +19,6 @@ func inPlaces(t *testing.T, trace string) (before, after *ir.Func, err error) {
 	return before, after, err
 }
 
-// TestTilesAreDistributedOverThreads: of 32 results each of 8 threads keeps four, and the copy is shared.
-func TestTilesAreDistributedOverThreads(t *testing.T) {
-	before, after, err := inPlaces(t, kerneltest.Tiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "spread/before", before)
-	kerneltest.Golden(t, "spread/after", after)
-}
-
 // TestRegistersOfOtherThreadsAreNotRead checks results stored by other threads than those that sum them, and an
 // operand in registers that all threads read.
 func TestRegistersOfOtherThreadsAreNotRead(t *testing.T) {

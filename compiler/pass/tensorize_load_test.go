@@ -9,13 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// turnedNarrow is a product of factors in 16 bits, of which the first has rows side by side, the second terms.
-const turnedNarrow = `input t0 bf16[16,32]
-input t1 bf16[16,16]
-sum t2 f32[32,16] over 16 = (mul (cast f32 [t0 r0 i0]) (cast f32 [t1 i1 r0]))
-output t2
-`
-
 // tensorized returns the program of a workload and a trace behind the pass.
 func tensorized(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
@@ -27,12 +20,6 @@ func tensorized(t *testing.T, workload, trace string) *ir.Func {
 		t.Fatal(err)
 	}
 	return pass.Tensorize(f)
-}
-
-// TestMatricesAreLoadedFromSharedMemory: four at once, turned where rows in memory are terms.
-func TestMatricesAreLoadedFromSharedMemory(t *testing.T) {
-	kerneltest.Golden(t, "tensorize/loaded", tensorized(t, kerneltest.NarrowProduct, kerneltest.WarpMatrices))
-	kerneltest.Golden(t, "tensorize/turned", tensorized(t, turnedNarrow, kerneltest.WarpMatrices))
 }
 
 // TestBytesAreLoadedAsMatrices where terms lie side by side: matrices of bytes cannot be turned.

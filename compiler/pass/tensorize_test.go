@@ -28,17 +28,6 @@ func spreadOver(t *testing.T, trace string) *ir.Func {
 	return f
 }
 
-func TestMatricesAreMultiplied(t *testing.T) {
-	before := spreadOver(t, kerneltest.WarpTile)
-	kerneltest.Golden(t, "tensorize/before", before)
-	kerneltest.Golden(t, "tensorize/after", pass.Tensorize(before))
-}
-
-// TestErrorsOfRoundingAreMultiplied, too, where the format says so: three products instead of one.
-func TestErrorsOfRoundingAreMultiplied(t *testing.T) {
-	kerneltest.Golden(t, "tensorize/compensated", pass.Tensorize(spreadOver(t, strings.Replace(kerneltest.WarpTile, "tensorize 1 2 0", "tensorize 1 2 1", 1))))
-}
-
 // warpgroupBefore returns the program of a trace for a warpgroup before the pass.
 func warpgroupBefore(t *testing.T, trace string) *ir.Func {
 	t.Helper()
@@ -50,10 +39,6 @@ func warpgroupBefore(t *testing.T, trace string) *ir.Func {
 		t.Fatal(err)
 	}
 	return f
-}
-
-func TestWarpgroupMultipliesFromSharedMemory(t *testing.T) {
-	kerneltest.Golden(t, "tensorize/warpgroup", pass.Tensorize(warpgroupBefore(t, kerneltest.WarpgroupTile)))
 }
 
 // TestTensorizeSkipsUnsupportedWarpgroupOperands: operands that are not swizzled, fewer columns, warps that have other

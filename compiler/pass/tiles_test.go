@@ -10,25 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// whole is a product of 64 by 64 sums of bfloat16, ragged one of 7 by 20 sums of bytes whose rows are copied.
+// ragged is a product of 7 by 20 sums of bytes whose rows are copied.
 const (
-	whole = `input t0 bf16[64,128]
-constant t1 bf16[128,64]
-sum t2 f32[64,64] over 128 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))
-output t2
-`
-	inTiles = `cache-write 0
-split 0 0 32 1
-split 0 1 32 0
-split 0 5 16 0
-reorder 0 2 4 3 6 7
-vectorize 0 7
-compute-at 1 0 4
-split 1 2 32 0
-reorder 1 3 4 0 1
-tensorize 1 4 9
-pack 0 1 32 0 0 2 0 1 32 1 0 2 1
-`
 	ragged = `input t0 u8[7,64]
 constant t1 i8[64,20]
 sum t2 i32[7,20] over 64 = (mul (cast i32 [t0 i0 r0]) (cast i32 [t1 r0 i1]))
@@ -43,19 +26,6 @@ pack 0 1 32 0 0 4 0 1 32 1 0 4 1
 )
 
 func every(array.DType) bool { return true }
-
-func none(array.DType) bool { return false }
-
-func TestSumsOfProductsStayInTiles(t *testing.T) {
-	f := unrolled(t, whole, inTiles)
-	kerneltest.Golden(t, "tiles/before", f)
-	kerneltest.Golden(t, "tiles/after", pass.Tiles(f, every))
-}
-
-// TestProcessorsWithoutTilesComputeTheSame: nothing changes where a target has no such instructions.
-func TestProcessorsWithoutTilesComputeTheSame(t *testing.T) {
-	kerneltest.Golden(t, "tiles/before", pass.Tiles(unrolled(t, whole, inTiles), none))
-}
 
 // TestTilesHaveRoomBeyondSums: what a tile reads behind a copy is memory of the kernel's, and what it stores has whole
 // rows.

@@ -4,16 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/pass"
-	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
-
-const exchanged = "input t0 f32[16,8]\nmap t1 f32[8,16] = [t0 i1 i0]\noutput t1\n"
-
-func TestSquareOfCopiesIsTransposed(t *testing.T) {
-	f := unrolled(t, exchanged, "split 0 1 8 0\nreorder 0 2 0 3\nunroll 0 0\nvectorize 0 3\n")
-	kerneltest.Golden(t, "transpose/before", f)
-	kerneltest.Golden(t, "transpose/after", pass.Transpose(f))
-}
 
 // TestPartialSquaresAreNotTransposed: seven columns of eight lanes.
 func TestPartialSquaresAreNotTransposed(t *testing.T) {

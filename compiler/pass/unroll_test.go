@@ -1,7 +1,6 @@
 package pass_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -13,32 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// unrollProduct returns a schedule of a small product with two unrolled rows of 12 columns in vectors.
-func unrollProduct(t *testing.T) *schedule.Schedule {
-	t.Helper()
-	s := schedule.New(kerneltest.Product(t, 4, 3, 12))
-	_, inner, err := s.Split(0, 0, 2, schedule.Peel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Reorder(0, 2, inner, 1), s.Unroll(0, inner), s.Vectorize(0, 1)); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func unrollLanes(array.DType) int64 { return 8 }
-
-// TestUnrolledRowsAreWrittenOut, and twelve columns are a vector of eight and one of four.
-func TestUnrolledRowsAreWrittenOut(t *testing.T) {
-	f := kerneltest.Lower(t, unrollProduct(t))
-	kerneltest.Golden(t, "unroll/before", f)
-	f, err := pass.Unroll(f, unrollLanes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "unroll/after", f)
-}
 
 // TestUnrolledCopiesKeepRanges: a loop that has a part of its values has it in each copy, with what is named around
 // it.

@@ -35,13 +35,6 @@ func wideProgram(t *testing.T, row, vector string) *ir.Func {
 	return f
 }
 
-// TestNeighboursAreCopiedAtOnce where their first one is aligned.
-func TestNeighboursAreCopiedAtOnce(t *testing.T) {
-	f := wideProgram(t, "24", "4")
-	kerneltest.Golden(t, "wide/before", f)
-	kerneltest.Golden(t, "wide/after", pass.Wide(f))
-}
-
 // TestWideUnrollsUnsupportedCopies: rows that begin anywhere, vectors that are longer than copies, or of no power of
 // two.
 func TestWideUnrollsUnsupportedCopies(t *testing.T) {
