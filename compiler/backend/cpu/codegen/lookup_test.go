@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -55,16 +54,5 @@ func TestFunctionsOfBytesAreExact(t *testing.T) {
 			}
 			checkBits(t, m, cases)
 		})
-	}
-}
-
-// TestBytesAreLookedUpByAnInstruction requires an instruction for 128 bytes.
-func TestBytesAreLookedUpByAnInstruction(t *testing.T) {
-	for features, want := range map[string]bool{"avx512vbmi": true, "avx512vnni": false} {
-		d := mode{target: "x86-64-v4", features: []string{features}}.description(t)
-		text := assembly(t, "clang-19", defaultModule(t, quantisedSigmoid(t, array.Uint8, array.Uint8), d), d.CPU.ClangFlags())
-		if has := strings.Contains(text, "vpermi2b") || strings.Contains(text, "vpermt2b"); has != want {
-			t.Errorf("%s: looked up by an instruction %v, want %v", features, has, want)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package codegen
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -27,23 +26,6 @@ func stored(t *testing.T, computed bool) *expr.Workload {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// TestComputedBFloat16IsRoundedByAnInstruction also checks that values that are only cast use arithmetic, which keeps
-// denormal numbers.
-func TestComputedBFloat16IsRoundedByAnInstruction(t *testing.T) {
-	for _, m := range pairModes {
-		if m.compiler != "clang-19" {
-			continue
-		}
-		for _, computed := range []bool{false, true} {
-			d, w := m.description(t), stored(t, computed)
-			text := assembly(t, "clang-19", defaultModule(t, w, d), d.CPU.ClangFlags())
-			if has := strings.Contains(text, "vcvtneps2bf16") || strings.Contains(text, "bfcvtn"); has != computed {
-				t.Errorf("%s: computed %v, by an instruction %v", m.name, computed, has)
-			}
-		}
-	}
 }
 
 // TestRoundingIsToTheNearest covers ties to even, infinity and NaN, which stay the same, and the largest value, which

@@ -2,7 +2,6 @@ package codegen
 
 import (
 	_ "embed"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -71,35 +70,6 @@ func TestPointsOfTilesMultiplyTiles(t *testing.T) {
 			t.Fatalf("no tiles are multiplied\n%s", c.Text())
 		}
 	})
-}
-
-// TestTilesAreInstructions checks the code of a default schedule for a processor with tiles: the products and loads
-// of a step, and no spills of tiles to the stack.
-func TestTilesAreInstructions(t *testing.T) {
-	const workload = "tilth-workload 1\ninput t0 %[1]s[128,256]\nconstant t1 %[2]s[256,128]\n" +
-		"sum t2 %[3]s[128,128] over 256 = (mul (cast %[3]s [t0 i0 r0]) (cast %[3]s [t1 r0 i1]))\noutput t2\n"
-	for _, c := range []struct{ target, a, b, sum, want string }{
-		{"sapphire-rapids", "bf16", "bf16", "f32", "tdpbf16ps"}, {"granite-rapids", "f16", "f16", "f32", "tdpfp16ps"},
-		{"sapphire-rapids", "i8", "i8", "i32", "tdpbssd"}, {"sapphire-rapids", "i8", "u8", "i32", "tdpbsud"},
-		{"sapphire-rapids", "u8", "i8", "i32", "tdpbusd"}, {"sapphire-rapids", "u8", "u8", "i32", "tdpbuud"},
-	} {
-		t.Run(c.want, func(t *testing.T) {
-			w, err := expr.Parse(fmt.Sprintf(workload, c.a, c.b, c.sum))
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := mode{target: c.target}.description(t)
-			text := assembly(t, "clang-19", defaultModule(t, w, d), d.CPU.ClangFlags())
-			for instruction, want := range map[string]int{c.want: 4, "tilezero": 4, "tilestored": 4} {
-				if got := strings.Count(text, "\t"+instruction+"\t"); got != want {
-					t.Errorf("there are %d %s, not %d, in\n%s", got, instruction, want, text)
-				}
-			}
-			if loads := strings.Count(text, "\ttileloadd\t"); loads < 4 || loads > 5 {
-				t.Errorf("%d tiles are loaded for 4 products in\n%s", loads, text)
-			}
-		})
-	}
 }
 
 // TestProductsWithoutConstantsAreInTiles covers batched products with a right operand in rows or columns, which the
