@@ -59,12 +59,3 @@ func TestSlotsHideLatency(t *testing.T) {
 		t.Errorf("%.0f cycles with two slots, %.0f with one", cycles[1], cycles[0])
 	}
 }
-
-// TestInstructionsOfAProduct shows a kernel: tiles of four rows and 32 columns, with two steps of 32 terms each.
-func TestInstructionsOfAProduct(t *testing.T) {
-	p, err := lowered(caseOf(t, productOf(t, 12, 64, 40), "tw=4 tk=2 tc=2 slots=2").Schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kerneltest.Golden(t, "product", p.Func)
-}

@@ -47,6 +47,24 @@ func TestCardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	}
 }
 
+// attention has eight heads with scaled and masked scores.
+const attention = `input t0 f32[8,256,64]
+input t1 f32[8,%[1]d,64]
+input t2 bool[256,%[1]d]
+input t3 f32[8,%[1]d,64]
+map t4 f32[8,64,%[1]d] = [t1 i0 i2 i1]
+sum t5 f32[8,256,%[1]d] over 64 = (mul [t0 i0 i1 r0] [t4 i0 r0 i2])
+map t6 f32[8,256,%[1]d] = (select [t2 i1 i2] (mul [t5 i0 i1 i2] 0x1p-03:f32) -0x1.fffffep+127:f32)
+max t7 f32[8,256] over %[1]d = [t6 i0 i1 r0]
+map t8 f32[8,256,%[1]d] = (exp (sub [t6 i0 i1 i2] [t7 i0 i1]))
+map t9 f32[8,%[1]d,64] = [t3 i0 i1 i2]
+sum t10 f32[8,256,64] over %[1]d = (mul [t8 i0 i1 r0] [t9 i0 r0 i2])
+sum t11 f32[8,256] over %[1]d = [t8 i0 i1 r0]
+map t12 f32[8,256] = (div 0x1p+00:f32 [t11 i0 i1])
+map t13 f32[8,256,64] = (mul [t10 i0 i1 i2] [t12 i0 i1])
+output t13
+`
+
 // TestAttentionFitsTheRegistersOfItsCard checks that a GPU with few registers gets fewer threads or smaller tiles.
 func TestAttentionFitsTheRegistersOfItsCard(t *testing.T) {
 	b := gpusim.Backend{}

@@ -133,22 +133,6 @@ func TestEveryPointIsPTX(t *testing.T) {
 	}
 }
 
-// TestTileLiesInRegisters checks that a thread's part of a product uses no local memory, operands go through shared
-// memory, prefetched if scheduled, and multiply-adds are fused.
-func TestTileLiesInRegisters(t *testing.T) {
-	b := gpusim.Backend{}
-	on := card(t, b)
-	whole := b.Space(kerneltest.Product(t, 512, 512, 512), on, schedule.Strict)
-	for stages, wait := range map[int64]string{1: "cp.async.wait_group 0", 3: "cp.async.wait_group 1"} {
-		s := restricted(t, whole, map[string]int64{"stages": stages, "parts": 1, "cut": 0})
-		k := printPoint(t, s, s.Default(), on)
-		if len(k.kernels) != 1 {
-			t.Fatalf("%d launches", len(k.kernels))
-		}
-		k.has(t, k.ptx(t), "cp.async.c", "cp.async.commit_group", wait, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", k.kernels[0].Threads))
-	}
-}
-
 // TestLiteralsOfAllIntegersArePTX covers the smallest and largest value of each type, the initial values of maxima
 // and minima.
 func TestLiteralsOfAllIntegersArePTX(t *testing.T) {

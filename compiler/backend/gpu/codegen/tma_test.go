@@ -4,27 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
-
-// TestWarpgroupOperandsArriveByTMA checks that operands of warpgroups arrive by TMA copies of the launch's tensor
-// maps, and that mbarriers wait for them. Nothing spills, and the assembler does not serialise the products.
-func TestWarpgroupOperandsArriveByTMA(t *testing.T) {
-	b := gpusim.Backend{}
-	on := card(t, b)
-	for _, d := range []array.DType{array.BFloat16, array.Float16} {
-		s := restricted(t, b.Space(kerneltest.ProductOf(t, d, 1000, 1024, 1000), on, schedule.Fast), map[string]int64{"bulk": 1, "parts": 1})
-		k := printPoint(t, s, s.Default(), on)
-		text := k.ptx(t)
-		k.has(t, text, "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity", "mbarrier.arrive.expect_tx", "wgmma.mma_async", ".param .align 64 .b8 k_0_param_4[128]")
-		k.lacks(t, text, "cp.async.cg")
-		hasInstructions(t, "sm_90a", text, "UTMALDG", "SYNCS", "HGMMA")
-	}
-}
 
 // TestInvalidTMACopiesAreRefused checks that they are refused before compilation: on GPUs without tensor maps, and for
 // tensors that the launch itself writes.
