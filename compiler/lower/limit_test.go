@@ -91,17 +91,6 @@ func TestSplitsOfFusedAxesEndAtTheInnerLimit(t *testing.T) {
 	}
 }
 
-// TestHeldFusionsSkipNothing has n rows of m of 16 elements, which a block continues from one row into the next.
-func TestHeldFusionsSkipNothing(t *testing.T) {
-	f := program(t, "input t0 f32[4,16]\ninput t1 i64[]<=4\ninput t2 i64[]<=16\n"+
-		"map t3 f32[4,16] while i0 [t1], i1 [t2] = (add [t0 i0 i1] 0x1p+00:f32)\noutput t3\n", "fuse-held 0 0 1\nsplit 0 2 8 0\n")
-	for _, want := range []string{"for x0_4 < 8 from 0 before min(n0 * n1 + x0_3 * -8, 8)\n", "floordiv(x0_3 * 8 + x0_4, max(n1, 1)) * 16 + floormod(x0_3 * 8 + x0_4, max(n1, 1))"} {
-		if text := f.Text(); !strings.Contains(text, want) || strings.Contains(text, "if ") {
-			t.Errorf("%s has no %q, or a condition", text, want)
-		}
-	}
-}
-
 // TestIndicesAreComputedBeyondLimits: a tile of elements reads all indices of the tile, of which each must be valid.
 func TestIndicesAreComputedBeyondLimits(t *testing.T) {
 	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[16]\ninput t1 i64[16]\ninput t2 i64[]<=16\n" +
