@@ -115,8 +115,8 @@ func (z tileSizes) tile(x *Tile, axis int) int64 {
 }
 
 // computed returns how many positions along an axis tiles compute for an execution. Those that end beyond an open
-// extent are computed whole, unless they are fitted. Rows of a product may end anywhere: an execution stands for others
-// of about its extent, with the mean of the ends that the timed ones can have.
+// extent are computed whole, unless they are fitted. Rows of a product may end anywhere: an execution stands for
+// others of about its extent, with the mean of the ends that the timed ones can have.
 func (x *Tile) computed(axis int, extent int64, z tileSizes) float64 {
 	tile := z.tile(x, axis)
 	whole := func(n int64) float64 { return float64(sketch.CeilDiv(n, tile) * tile) }
