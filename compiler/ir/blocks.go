@@ -156,22 +156,42 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 	return st
 }
 
-// StepNest returns the perfectly nested loops around a store, or nil if the nest is not perfect.
-func StepNest(b Block) (loops []*For, store *Store) {
-	for len(b) == 1 {
-		switch n := b[0].(type) {
+// PerfectNest is a store in perfectly nested loops, outermost first, where Guard holds, if that is not nil.
+type PerfectNest struct {
+	Loops []*For
+	Guard expr.Expr
+	Store *Store
+}
+
+// PerfectNestOf matches a nest whose iterations do not depend on workers and threads; ok is false for other statements.
+func PerfectNestOf(st Stmt) (n PerfectNest, ok bool) {
+	for {
+		var body Block
+		switch s := st.(type) {
 		case *For:
-			if n.Kind != Serial && n.Kind != Unrolled {
-				return nil, nil
+			if !s.InOrder() {
+				return n, false
 			}
-			loops, b = append(loops, n), n.Body
+			n.Loops, body = append(n.Loops, s), s.Body
+		case *If:
+			if n.Guard != nil || len(s.Else) > 0 {
+				return n, false
+			}
+			n.Guard, body = s.Cond, s.Then
 		case *Store:
-			return loops, n
-		default:
-			return nil, nil
+			n.Store = s
+			return n, true
 		}
+		if len(body) != 1 {
+			return n, false
+		}
+		st = body[0]
 	}
-	return nil, nil
+}
+
+// InOrder reports whether all iterations of a loop may run one after the other.
+func (l *For) InOrder() bool {
+	return l.Range == nil && slices.Contains([]Kind{Serial, Unrolled, Vector, Dot, Matrices}, l.Kind)
 }
 
 // Range restricts the values of a loop variable, uniformly for all threads of a block: from First, before End, with

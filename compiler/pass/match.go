@@ -90,6 +90,28 @@ func (l *matchedLoop) iterations() int64 {
 	return n
 }
 
+// Tensorized returns the operands with which an instruction computes a block. Those that are yet to be moved are the
+// tensors alone. The error gives the reason for a mismatch.
+func Tensorized(b ir.Block, i *ir.Instruction, in ir.Allocated) ([]ir.Arg, error) {
+	found, err := tensorize(b, i, in, nil)
+	if err != nil {
+		return nil, err
+	}
+	once := map[*expr.Var]expr.Expr{}
+	for _, l := range slices.Concat(found[0].loops...) {
+		if l.rest != nil && l.rest.Extent > 1 {
+			return nil, fmt.Errorf("%s: the loop over %s has more iterations", i.Name, l.Var.Name)
+		}
+		once[l.rest] = expr.I(0)
+	}
+	args := make([]ir.Arg, len(found[0].operands))
+	for k := range args {
+		args[k] = found[0].operands[k].arg()
+		args[k].Index = expr.Substitute(args[k].Index, once)
+	}
+	return args, nil
+}
+
 // tensorize matches a block with the meaning of an instruction: statement by statement the same computation, with
 // loops in any order, whose extents are multiples of those of the meaning, and factors in any order. Results in
 // registers may be more than those of the program. It returns the possible matches, or the reason for the mismatch.
@@ -102,9 +124,9 @@ func tensorize(b ir.Block, i *ir.Instruction, in ir.Allocated, threads *ir.For) 
 		found[0].threads = &matchedLoop{For: threads}
 	}
 	for k, st := range b {
-		means, isNest := nestOf(i.Meaning.Body[k])
-		does, ok := nestOf(st)
-		if !ok || !isNest {
+		means, isNest := ir.PerfectNestOf(i.Meaning.Body[k])
+		does, ok := ir.PerfectNestOf(st)
+		if !ok || !isNest || does.Guard != nil {
 			return nil, fmt.Errorf("%s: a statement is no nest of loops", i.Name)
 		}
 		var next []*match
@@ -123,34 +145,9 @@ func tensorize(b ir.Block, i *ir.Instruction, in ir.Allocated, threads *ir.For) 
 	return found, nil
 }
 
-// nest is a store in loops, outermost first.
-type nest struct {
-	loops []*ir.For
-	store *ir.Store
-}
-
-// nestOf matches a nest whose iterations are independent of workers and threads.
-func nestOf(st ir.Stmt) (n nest, ok bool) {
-	for {
-		switch x := st.(type) {
-		case *ir.Store:
-			n.store = x
-			return n, true
-		case *ir.For:
-			inOrder := x.Kind == ir.Serial || x.Kind == ir.Vector || x.Kind == ir.Unrolled || x.Kind == ir.Dot || x.Kind == ir.Matrices
-			if len(x.Body) != 1 || x.Range != nil || !inOrder {
-				return n, false
-			}
-			n.loops, st = append(n.loops, x), x.Body[0]
-		default:
-			return n, false
-		}
-	}
-}
-
 // rounds reports whether the loops permit elements of a type to be converted to floats of another.
-func (n nest) rounds(d array.DType) bool {
-	return slices.ContainsFunc(n.loops, func(l *ir.For) bool { return l.Kind == ir.Matrices && l.Format.Takes(d) })
+func rounds(n ir.PerfectNest, d array.DType) bool {
+	return slices.ContainsFunc(n.Loops, func(l *ir.For) bool { return l.Kind == ir.Matrices && l.Format.Takes(d) })
 }
 
 // access is an element of an operand and of the program.
@@ -163,13 +160,13 @@ type access struct {
 }
 
 // statement returns the ways to match one more statement, or the reason for the mismatch.
-func (m *match) statement(means, does nest) (found []*match, err error) {
-	stored, err := m.access(means.store.Buffer.Tensor, means.store.Index, does.store.Buffer.Tensor, does.store.Index)
+func (m *match) statement(means, does ir.PerfectNest) (found []*match, err error) {
+	stored, err := m.access(means.Store.Buffer.Tensor, means.Store.Index, does.Store.Buffer.Tensor, does.Store.Index)
 	if err != nil {
 		return nil, err
 	}
 	stored.written = true
-	ways, err := m.values(means.store.Value, does.store.Value, does)
+	ways, err := m.values(means.Store.Value, does.Store.Value, does)
 	for _, read := range ways {
 		s := &statement{match: m, accesses: append([]access{stored}, read...)}
 		list, why := s.find(means, does)
@@ -205,71 +202,39 @@ func (m *match) access(formal *expr.Tensor, means expr.Expr, tensor *expr.Tensor
 	return a, nil
 }
 
-// values returns the ways in which a value of the program is that of the meaning, as lists of their elements. Factors
-// may change places.
-func (m *match) values(means, does expr.Expr, in nest) ([][]access, error) {
-	number := means
-	if a, ok := means.(*ir.Apply); ok { // what the instruction does to an element
-		number = a.Values[0]
-	}
-	f, isElement := elementOf(number)
-	l, loaded := elementOf(does)
-	if isElement && loaded && means.DType() == does.DType() {
+// values returns the ways in which a value of the program is that of the meaning, as lists of their elements.
+func (m *match) values(means, does expr.Expr, in ir.PerfectNest) ([][]access, error) {
+	why := fmt.Errorf("%v and %v values differ", means.DType(), does.DType())
+	ways := expr.Unify(means, does, func(means, does expr.Expr) (a access, ok bool) {
+		number := means
+		if a, ok := means.(*ir.Apply); ok { // what the instruction does to an element
+			number = a.Values[0]
+		}
+		f, isElement := schedule.ElementOf(number)
+		l, loaded := schedule.ElementOf(does)
+		if !isElement || !loaded || means.DType() != does.DType() {
+			return a, false
+		}
 		a, err := m.access(f.Tensor, f.Index[0], l.Tensor, l.Index[0])
-		a.load = l
-		if f.DType() == l.DType() || a.moved && f.DType().IsFloat() && in.rounds(l.DType()) {
-			return [][]access{{a}}, err
+		if a.load = l; err != nil {
+			why = err
 		}
+		return a, err == nil && (f.DType() == l.DType() || a.moved && f.DType().IsFloat() && rounds(in, l.DType()))
+	})
+	if len(ways) == 0 {
+		return nil, why
 	}
-	x, isBinary := means.(*expr.Binary)
-	n, ok := does.(*expr.Binary)
-	switch {
-	case expr.Same(means, does):
-		return [][]access{nil}, nil
-	case isBinary && ok && n.Op == x.Op:
-		ways, err := m.both(x, n.A, n.B, in)
-		if x.Op == expr.Mul {
-			var swapped [][]access
-			swapped, err = m.both(x, n.B, n.A, in)
-			ways = append(ways, swapped...)
-		}
-		return ways, err
-	}
-	return nil, fmt.Errorf("%v and %v values differ", means.DType(), does.DType())
-}
-
-// elementOf returns the element that a value is, possibly converted.
-func elementOf(e expr.Expr) (*expr.Load, bool) {
-	if c, ok := e.(*expr.Cast); ok {
-		e = c.A
-	}
-	l, ok := e.(*expr.Load)
-	return l, ok
-}
-
-// both returns the ways in which two values are the operands of an operator.
-func (m *match) both(means *expr.Binary, a, b expr.Expr, in nest) (ways [][]access, err error) {
-	left, err := m.values(means.A, a, in)
-	if err != nil {
-		return nil, err
-	}
-	right, err := m.values(means.B, b, in)
-	for _, x := range left {
-		for _, y := range right {
-			ways = append(ways, slices.Concat(x, y))
-		}
-	}
-	return ways, err
+	return ways, nil
 }
 
 // tensorizeFactors returns the ways in which a loop over matrices computes an instruction that multiplies factors of
 // two types.
 func tensorizeFactors(n *ir.For, of func(a, b array.DType) *ir.Instruction, in ir.Allocated, threads *ir.For) (found []*match) {
-	_, store := ir.StepNest(n.Body)
-	if store == nil {
+	nest, isNest := ir.PerfectNestOf(n)
+	if !isNest {
 		return nil
 	}
-	_, term, _ := store.Step()
+	_, term, _ := nest.Store.Step()
 	x, y, ok := schedule.Factors(term)
 	if !ok || !n.Format.Takes(x.DType()) || !n.Format.Takes(y.DType()) {
 		return nil

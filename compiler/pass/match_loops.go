@@ -21,11 +21,11 @@ type statement struct {
 
 // find returns the match for each assignment of the meaning's loops to those of the program with which the elements of
 // all operands agree, inner loops first, or the reason for the mismatch.
-func (s *statement) find(means, does nest) (found []*match, err error) {
-	for _, l := range means.loops {
+func (s *statement) find(means, does ir.PerfectNest) (found []*match, err error) {
+	for _, l := range means.Loops {
 		s.vars = append(s.vars, l.Var)
 	}
-	for _, l := range does.loops {
+	for _, l := range does.Loops {
 		s.loops = append(s.loops, &matchedLoop{For: l})
 	}
 	if s.threads != nil {
@@ -40,11 +40,11 @@ func (s *statement) find(means, does nest) (found []*match, err error) {
 			loops[k] = &matchedLoop{For: l.For, inside: slices.Clone(l.inside)}
 		}
 		if next.threads != nil {
-			next.threads = loops[len(does.loops)]
+			next.threads = loops[len(does.Loops)]
 		}
-		next.loops = append(slices.Clone(s.match.loops), loops[:len(does.loops)])
+		next.loops = append(slices.Clone(s.match.loops), loops[:len(does.Loops)])
 		if err = next.unify(s.accesses, s.vars, loops); err == nil {
-			next.operands[s.accesses[0].operand].buffer = does.store.Buffer
+			next.operands[s.accesses[0].operand].buffer = does.Store.Buffer
 			found = append(found, &next)
 		}
 	})

@@ -47,7 +47,7 @@ func TestLoopsAreTensorizedWhereTheyEqualTheMeaning(t *testing.T) {
 		"elements for each lane": step(4, 8, perLane, perLane),
 		"elements for all lanes": step(4, 8, forAll, perLane),
 	} {
-		if args, err := pass.Tensorized(b, dot); err != nil || args[0].Tensor.Name != "sums" || !expr.Same(args[0].Index, expr.I(16)) || args[1].Tensor.Name != "a" {
+		if args, err := pass.Tensorized(b, dot, nil); err != nil || args[0].Tensor.Name != "sums" || !expr.Same(args[0].Index, expr.I(16)) || args[1].Tensor.Name != "a" {
 			t.Errorf("%s: %v, %v", what, args, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestOtherLoopsAreNotTensorized(t *testing.T) {
 			return e
 		}), "operand a: an element depends on term"},
 	} {
-		if _, err := pass.Tensorized(c.b, c.i); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := pass.Tensorized(c.b, c.i, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
 	}
@@ -103,14 +103,15 @@ func TestRowsAreFoundAtTheirStride(t *testing.T) {
 		return ir.Nest(ir.Serial, ir.Block{&ir.Store{Buffer: tile, Index: place, Value: value}}, place)
 	}
 	load := func(d int64) ir.Block { return store(from.At(times(index, d))) }
-	args, err := pass.Tensorized(load(1), x86.TileLoad(array.Int8), tile)
+	in := ir.Allocated{tile.Tensor: tile}
+	args, err := pass.Tensorized(load(1), x86.TileLoad(array.Int8), in)
 	if err != nil || args[1].Stride != 100 || !expr.Same(args[1].Index, expr.I(7)) {
 		t.Errorf("%v, %v", args, err)
 	}
-	if _, err := pass.Tensorized(load(2), x86.TileLoad(array.Int8), tile); err == nil || !strings.Contains(err.Error(), "2 apart") {
+	if _, err := pass.Tensorized(load(2), x86.TileLoad(array.Int8), in); err == nil || !strings.Contains(err.Error(), "2 apart") {
 		t.Errorf("elements that are no neighbours: %v", err)
 	}
-	if _, err := pass.Tensorized(store(nvidia.Shuffle(from.At(index), 1)), x86.TileLoad(array.Int8), tile); err == nil {
+	if _, err := pass.Tensorized(store(nvidia.Shuffle(from.At(index), 1)), x86.TileLoad(array.Int8), in); err == nil {
 		t.Error("elements of another thread are loaded as those of this one")
 	}
 }
@@ -130,7 +131,7 @@ func TestProductsOfTilesMayBeSmallerThanTiles(t *testing.T) {
 		rows, columns, terms int64
 		ok                   bool
 	}{{16, 16, 64, true}, {7, 5, 64, true}, {32, 20, 64, true}, {16, 16, 32, false}, {16, 16, 96, false}} {
-		if _, err := pass.Tensorized(loops(c.rows, c.columns, c.terms), product); (err == nil) != c.ok {
+		if err := pass.Matches(loops(c.rows, c.columns, c.terms), product); (err == nil) != c.ok {
 			t.Errorf("%d by %d sums of %d terms: %v", c.rows, c.columns, c.terms, err)
 		}
 	}

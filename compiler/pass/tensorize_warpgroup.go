@@ -17,8 +17,8 @@ type groupProduct struct{ *tensorizeProduct }
 
 // groupMatches returns the ways in which a loop over matrices computes an instruction of a warpgroup.
 func (w *warp) groupMatches(n *ir.For) (found []*match) {
-	loops, _ := ir.StepNest(n.Body)
-	for _, l := range loops {
+	nest, _ := ir.PerfectNestOf(n)
+	for _, l := range nest.Loops {
 		if !nvidia.WarpgroupColumns(8 * l.Extent) {
 			continue
 		}

@@ -1,6 +1,8 @@
 package pass
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/machine"
@@ -30,28 +32,22 @@ func Transpose(f *ir.Func) *ir.Func {
 
 // square returns the transposition of the square that the copies at the start of a block form, or nil.
 func square(b ir.Block, in ir.Allocated) *ir.Call {
-	n, ok := nestOf(b[0])
-	if !ok || len(n.loops) != 1 || n.loops[0].Kind != ir.Vector {
+	n, ok := ir.PerfectNestOf(b[0])
+	if !ok || len(n.Loops) != 1 || n.Loops[0].Kind != ir.Vector {
 		return nil
 	}
-	lanes := int(n.loops[0].Extent)
-	l, ok := n.store.Value.(*expr.Load)
+	lanes := int(n.Loops[0].Extent)
+	l, ok := n.Store.Value.(*expr.Load)
 	if !ok || lanes < 2 || lanes > min(maxLanes, len(b)) || in.InRegisters(l.Tensor) {
 		return nil
 	}
-	if apart, _ := expr.Linearize(l.Index[0]).Coef(n.loops[0].Var); apart < 2 {
+	if apart, _ := expr.Linearize(l.Index[0]).Coef(n.Loops[0].Var); apart < 2 {
 		return nil
 	}
 	transpose := machine.Transpose(l.DType(), lanes)
-	found, err := tensorize(b[:lanes], transpose, in, nil)
-	if err != nil {
+	args, err := Tensorized(b[:lanes], transpose, in)
+	if err != nil || slices.ContainsFunc(args, func(a ir.Arg) bool { return a.Buffer != nil && a.Buffer.Space == ir.Register }) {
 		return nil
-	}
-	args := make([]ir.Arg, lanes+1)
-	for k := range args {
-		if args[k] = found[0].operands[k].arg(); args[k].Buffer != nil && args[k].Buffer.Space == ir.Register {
-			return nil
-		}
 	}
 	return ir.Exec(transpose, args...)
 }

@@ -119,7 +119,7 @@ func (p *blockProduct) matchFactors(body expr.Expr) bool {
 	if !ok || cast.Type != array.Float32 {
 		return false
 	}
-	if _, ok := element(p.data); !ok {
+	if _, ok := ElementOf(p.data); !ok {
 		return false
 	}
 	loads := expr.Loads(cast.A)
@@ -145,7 +145,7 @@ func isParameter(e expr.Expr) bool {
 	if _, ok := e.(*expr.Float); ok {
 		return true
 	}
-	_, ok := element(e)
+	_, ok := ElementOf(e)
 	return ok
 }
 

@@ -189,13 +189,13 @@ func Factors(e expr.Expr) (a, b *expr.Load, ok bool) {
 	if !isBinary || n.Op != expr.Mul {
 		return nil, nil, false
 	}
-	a, okA := element(n.A)
-	b, okB := element(n.B)
+	a, okA := ElementOf(n.A)
+	b, okB := ElementOf(n.B)
 	return a, b, okA && okB
 }
 
-// element returns a load, possibly inside a cast.
-func element(e expr.Expr) (*expr.Load, bool) {
+// ElementOf returns a load, possibly inside a cast.
+func ElementOf(e expr.Expr) (*expr.Load, bool) {
 	if c, ok := e.(*expr.Cast); ok {
 		e = c.A
 	}

@@ -9,36 +9,36 @@ import (
 	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // product returns the matrix unit's instruction that a nest of steps of sums means. Its last loops are over terms and
 // over sums.
-func (n nest) product() (*ir.Call, error) {
-	_, term, ok := n.store.Step()
+func (t *translator) product(n nest) (*ir.Call, error) {
+	_, term, _ := n.Store.Step()
 	a, b, factors := schedule.Factors(term)
-	depth := len(n.loops) - 2
-	if !ok || !factors || depth < 0 || n.guard != nil {
+	depth := len(n.Loops) - 2
+	if !factors || depth < 0 || n.Guard != nil {
 		return nil, fmt.Errorf("a sum is not one of products")
 	}
-	var operands []access
-	args := []ir.Arg{ir.All(n.store.Buffer), ir.In(a.Tensor, nil), ir.In(b.Tensor, nil)}
-	for k, index := range []expr.Expr{n.store.Index, a.Index[0], b.Index[0]} {
-		x, err := n.access(args[k].Tensor, index)
-		if err != nil {
+	step, around := n.Loops[depth], n.without(2)
+	apart, _ := expr.Linearize(b.Index[0]).Coef(step.Var)
+	distance := expr.I(apart)
+	i := product(a.DType(), distance)
+	args, err := pass.Tensorized(ir.Block{step}, i, t.in)
+	if err != nil {
+		return nil, fmt.Errorf("the innermost loops of a sum are not a step of the matrix unit: %w", err)
+	}
+	operands := make([]access, len(args))
+	for k := range args {
+		if operands[k], err = around.access(args[k].Tensor, args[k].Index); err != nil {
 			return nil, err
 		}
-		operands, args[k].Index = append(operands, x), x.first
+		args[k].Index = operands[k].first
 	}
-	loops, err := n.without(2).repeat(operands)
-	if err != nil {
-		return nil, err
-	}
-	i := product(a.DType(), expr.I(operands[2].steps[depth]), loops)
-	if !n.means(i, operands) {
-		return nil, fmt.Errorf("the innermost loops of a sum are not a step of the matrix unit")
-	}
-	return ir.Exec(i, args...), nil
+	loops, err := around.repeat(operands)
+	return repeated(i, []expr.Expr{distance}, loops, args...), err
 }
 
 // repeat returns the loops around an instruction as C. Loops that advance all operands like one loop are joined.
@@ -48,7 +48,7 @@ func (n nest) repeat(operands []access) (string, error) {
 		steps      []int64
 	}
 	var list []loop
-	for k, l := range n.loops {
+	for k, l := range n.Loops {
 		next := loop{iterations: l.Extent}
 		joined := len(list) > 0
 		for _, a := range operands {
@@ -103,11 +103,11 @@ func (x *selector) compute(e expr.Expr, to *value, depth int) (value, error) {
 		return x.load(l)
 	}
 	for _, v := range vectors {
-		b, ok := v.match(e)
+		values, immediates, ok := v.match(e)
 		if !ok {
 			continue
 		}
-		rows, err := x.operands(b.rows, depth)
+		rows, err := x.operands(values, depth)
 		if err != nil {
 			return value{}, err
 		}
@@ -120,7 +120,7 @@ func (x *selector) compute(e expr.Expr, to *value, depth int) (value, error) {
 			accesses, args = append(accesses, r.access), append(args, r.arg())
 		}
 		loops, err := x.without(1).repeat(accesses)
-		x.calls = append(x.calls, ir.Exec(v.instruction(b.immediates, loops), args...))
+		x.calls = append(x.calls, repeated(v.instruction(immediates), immediates, loops, args...))
 		return *to, err
 	}
 	return value{}, fmt.Errorf("no vector instruction computes %T of %v", e, e.DType())
@@ -168,7 +168,7 @@ func (x *selector) load(l *expr.Load) (value, error) {
 // temporary returns the temporary at a depth for values of a type of 32 bits or less.
 func (x *selector) temporary(depth int, d array.DType) value {
 	elements := int64(1)
-	for _, l := range x.loops {
+	for _, l := range x.Loops {
 		elements *= l.Extent
 	}
 	for len(x.temporaries) <= depth {

@@ -19,14 +19,14 @@ type dim struct {
 // load returns the instruction that fills a buffer from memory: what a nest that copies means. Packed constants are
 // padded with zeros, so that all elements are valid.
 func (n nest) load(packed bool) (*ir.Call, error) {
-	from, valid, ok := schedule.CopyOf(n.store.Value)
+	from, valid, ok := schedule.CopyOf(n.Store.Value)
 	if packed {
 		valid = nil
 	}
-	if !ok || n.guard != nil {
-		return nil, fmt.Errorf("buffer %s is not a copy", n.store.Buffer.Tensor.Name)
+	if !ok || n.Guard != nil {
+		return nil, fmt.Errorf("buffer %s is not a copy", n.Store.Buffer.Tensor.Name)
 	}
-	to, err := n.access(n.store.Buffer.Tensor, n.store.Index)
+	to, err := n.access(n.Store.Buffer.Tensor, n.Store.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -35,27 +35,27 @@ func (n nest) load(packed bool) (*ir.Call, error) {
 		return nil, err
 	}
 	i := &ir.Instruction{Name: "load", Params: []ir.Param{operand("to", ir.Write), {Name: "from", Use: ir.Read, Form: ir.Address}}}
-	args := []ir.Arg{ir.At(n.store.Buffer, to.first), ir.In(from.Tensor, source.first)}
+	args := []ir.Arg{ir.At(n.Store.Buffer, to.first), ir.In(from.Tensor, source.first)}
 	dims, err := n.dims(valid, to, source)
 	return copied(i, args, dims), err
 }
 
 // save returns the instruction that copies a buffer, which holds the results of the nest densely, to memory.
 func (n nest) save(from *ir.Buffer) (*ir.Call, error) {
-	to, err := n.access(n.store.Buffer.Tensor, n.store.Index)
+	to, err := n.access(n.Store.Buffer.Tensor, n.Store.Index)
 	if err != nil {
 		return nil, err
 	}
 	place := access{tensor: from.Tensor, steps: n.dense()}
 	i := &ir.Instruction{Name: "store", Params: []ir.Param{operand("from", ir.Read), {Name: "to", Use: ir.Write, Form: ir.Address}}}
-	dims, err := n.dims(n.guard, place, to)
-	return copied(i, []ir.Arg{ir.All(from), ir.At(n.store.Buffer, to.first)}, dims), err
+	dims, err := n.dims(n.Guard, place, to)
+	return copied(i, []ir.Arg{ir.All(from), ir.At(n.Store.Buffer, to.first)}, dims), err
 }
 
 // dense returns the steps of a buffer that has an element for each iteration, in order.
 func (n nest) dense() []int64 {
-	steps, elements := make([]int64, len(n.loops)), int64(1)
-	for k, l := range slices.Backward(n.loops) {
+	steps, elements := make([]int64, len(n.Loops)), int64(1)
+	for k, l := range slices.Backward(n.Loops) {
 		steps[k] = elements
 		elements *= l.Extent
 	}
@@ -68,8 +68,8 @@ func (n nest) dims(cond expr.Expr, place, memory access) ([]dim, error) {
 	if err != nil {
 		return nil, err
 	}
-	dims := make([]dim, len(n.loops))
-	for k, l := range n.loops {
+	dims := make([]dim, len(n.Loops))
+	for k, l := range n.Loops {
 		dims[k] = dim{iterations: l.Extent, place: place.steps[k], memory: memory.steps[k]}
 	}
 	// Neighbours that advance everything like one loop are one, also in the conditions.

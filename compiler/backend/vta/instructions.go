@@ -89,8 +89,8 @@ func operand(name string, use ir.Use) ir.Param {
 	return ir.Param{Name: name, Use: use, In: ir.Shared, Form: ir.Place}
 }
 
-// instruction returns the instruction with immediate values, repeated by loops.
-func (v *vector) instruction(immediates []expr.Expr, loops string) *ir.Instruction {
+// instruction returns the instruction with immediate values.
+func (v *vector) instruction(immediates []expr.Expr) *ir.Instruction {
 	i := &ir.Instruction{Name: v.name, Params: []ir.Param{operand("to", ir.Write)}}
 	elements := []*expr.Tensor{ir.Flat("to", v.value.DType(), block)}
 	for k, r := range v.rows {
@@ -108,13 +108,65 @@ func (v *vector) instruction(immediates []expr.Expr, loops string) *ir.Instructi
 		})
 		return ir.Nest(ir.Vector, ir.Block{&ir.Store{Buffer: f[0].Buffer, Index: lane, Value: value}}, lane)
 	}, elements...)
-	i.Text = repeated(v.name, len(i.Params), immediates, loops)
 	return i
+}
+
+// match returns the values of rows, and the immediate ones, with which the instruction computes an expression; ok is
+// false if it does not. A copy matches only an element.
+func (v *vector) match(e expr.Expr) (rows, immediates []expr.Expr, ok bool) {
+	_, copies := v.value.(*expr.Load)
+	if _, isElement := e.(*expr.Load); copies && !isElement && constantOf(e) == nil {
+		return nil, nil, false
+	}
+	type operand struct {
+		formal *expr.Tensor
+		value  expr.Expr
+	}
+	ways := expr.Unify(v.value, e, func(pattern, value expr.Expr) (operand, bool) {
+		l, ok := pattern.(*expr.Load)
+		if !ok || l.DType() != value.DType() {
+			return operand{}, false
+		}
+		c := constantOf(value)
+		if slices.Contains(v.immediates, l.Tensor) {
+			return operand{l.Tensor, c}, c != nil
+		}
+		return operand{l.Tensor, value}, c == nil
+	})
+	if len(ways) == 0 {
+		return nil, nil, false
+	}
+	for _, o := range ways[0] {
+		if slices.Contains(v.immediates, o.formal) {
+			immediates = append(immediates, o.value)
+		} else {
+			rows = append(rows, o.value)
+		}
+	}
+	return rows, immediates, true
+}
+
+// constantOf returns the value of a constant expression, or nil for others.
+func constantOf(e expr.Expr) expr.Expr {
+	switch n := e.(type) {
+	case *expr.Int, *expr.Float:
+		return n
+	case *expr.Cast:
+		if c, ok := constantOf(n.A).(*expr.Int); ok {
+			switch {
+			case n.Type == array.Int32 && c.Type.Bytes() < 4:
+				return &expr.Int{Value: c.Value, Type: n.Type}
+			case n.Type == array.Float32 && c.Value > -1<<24 && c.Value < 1<<24:
+				return expr.F(n.Type, float64(c.Value))
+			}
+		}
+	}
+	return nil
 }
 
 // product returns the instruction of the matrix unit for bytes of a type: it adds to each sum the products of inputs
 // and the weights of the sum's column. Rows of weights are apart by a distance.
-func product(d array.DType, distance expr.Expr, loops string) *ir.Instruction {
+func product(d array.DType, distance expr.Expr) *ir.Instruction {
 	name := fmt.Sprintf("product_%v", d)
 	i := &ir.Instruction{Name: name, Params: []ir.Param{operand("sums", ir.Update), operand("inputs", ir.Read), operand("weights", ir.Read)}}
 	rows := int64(block * block)
@@ -127,14 +179,14 @@ func product(d array.DType, distance expr.Expr, loops string) *ir.Instruction {
 		factors := expr.MulE(expr.To(array.Int32, f[1].At(term)), expr.To(array.Int32, f[2].At(at)))
 		return ir.Nest(ir.Serial, ir.Nest(ir.Vector, ir.Block{ir.Add(f[0].Buffer, column, factors)}, column), term)
 	}, ir.Flat("sums", array.Int32, block), ir.Flat("inputs", d, block), ir.Flat("weights", array.Int8, rows))
-	i.Text = repeated(name, len(i.Params), []expr.Expr{distance}, loops)
 	return i
 }
 
-// repeated returns the C text of an instruction that loops repeat.
-func repeated(name string, operands int, immediates []expr.Expr, loops string) string {
-	places := strings.TrimSuffix(strings.Repeat("vta_at(vta, %s), ", operands), ", ")
-	return fmt.Sprintf("vta_compute(vta, &vta_%s, (struct vta_place[]){%s}, (double[VTA_IMMEDIATES]){%s}, %s);", name, places, numbers(immediates), loops)
+// repeated returns the call of an instruction that loops repeat.
+func repeated(i *ir.Instruction, immediates []expr.Expr, loops string, args ...ir.Arg) *ir.Call {
+	places := strings.TrimSuffix(strings.Repeat("vta_at(vta, %s), ", len(i.Params)), ", ")
+	i.Text = fmt.Sprintf("vta_compute(vta, &vta_%s, (struct vta_place[]){%s}, (double[VTA_IMMEDIATES]){%s}, %s);", i.Name, places, numbers(immediates), loops)
+	return ir.Exec(i, args...)
 }
 
 // numbers returns constants in C.

@@ -32,7 +32,7 @@ func lowered(s *schedule.Schedule) (*stream, error) {
 		return nil, err
 	}
 	p := &stream{memories: map[*expr.Tensor]memory{}}
-	t := &translator{stream: p, filled: map[*ir.Buffer]bool{}, packed: map[*expr.Tensor]bool{}, slots: 1}
+	t := &translator{stream: p, filled: map[*ir.Buffer]bool{}, packed: map[*expr.Tensor]bool{}, in: ir.Allocated{}, slots: 1}
 	for _, c := range f.Prepared {
 		t.packed[c.Buffer.Tensor] = true
 	}
@@ -78,9 +78,10 @@ type translator struct {
 	*stream
 	// slots is the number of slots of the buffers that pass from one unit to another.
 	slots int64
-	// filled holds the buffers that the load unit fills, packed the packed constants.
+	// filled holds the buffers that the load unit fills, packed the packed constants, and in what is in scratchpads.
 	filled map[*ir.Buffer]bool
 	packed map[*expr.Tensor]bool
+	in     ir.Allocated
 }
 
 func (t *translator) block(b ir.Block) (out ir.Block, err error) {
@@ -109,10 +110,10 @@ func (t *translator) block(b ir.Block) (out ir.Block, err error) {
 }
 
 func (t *translator) loop(l *ir.For) (ir.Block, error) {
-	if n, ok := nestOf(l); ok {
-		return t.nest(n)
+	if n, ok := ir.PerfectNestOf(l); ok {
+		return t.nest(nest{n})
 	}
-	if !inOrder(l) {
+	if !l.InOrder() {
 		return nil, fmt.Errorf("the loop over %s is none of a host's", l.Var.Name)
 	}
 	body, err := t.block(l.Body)
@@ -121,51 +122,46 @@ func (t *translator) loop(l *ir.For) (ir.Block, error) {
 
 // add adds a buffer with a number of slots.
 func (t *translator) add(b *ir.Buffer, in memory, slots int64) {
-	b.Index, b.Steps = len(t.buffers), slots
+	b.Index, b.Steps, t.in[b.Tensor] = len(t.buffers), slots, b
 	t.buffers, t.memories[b.Tensor] = append(t.buffers, b), in
 }
 
 // nest translates a nest by what it stores and where.
 func (t *translator) nest(n nest) (ir.Block, error) {
-	to := n.store.Buffer
+	to := n.Store.Buffer
 	if to.Space != ir.Shared {
 		return t.epilogue(n)
 	}
-	if _, _, ok := n.store.Step(); ok {
-		call, err := n.product()
+	if _, _, ok := n.Store.Step(); ok {
+		call, err := t.product(n)
 		if err != nil {
 			return nil, err
 		}
 		t.memories[call.Args[1].Tensor], t.memories[call.Args[2].Tensor] = inputs, weights
 		return ir.Block{call}, nil
 	}
-	if from, _, ok := schedule.CopyOf(n.store.Value); ok && t.memories[from.Tensor] == 0 && !t.local(from.Tensor) {
+	if from, _, ok := schedule.CopyOf(n.Store.Value); ok && t.memories[from.Tensor] == 0 && t.in[from.Tensor] == nil {
 		return t.fill(n)
 	}
-	if n.guard != nil {
+	if n.Guard != nil {
 		return nil, fmt.Errorf("buffer %s is computed under a condition", to.Tensor.Name)
 	}
-	at, err := n.access(to.Tensor, n.store.Index)
+	at, err := n.access(to.Tensor, n.Store.Index)
 	if err != nil {
 		return nil, err
 	}
 	x := &selector{nest: n}
-	_, err = x.compute(n.store.Value, &value{at, to}, 0)
+	_, err = x.compute(n.Store.Value, &value{at, to}, 0)
 	return t.computed(x), err
-}
-
-// local reports whether a tensor is in a scratchpad.
-func (t *translator) local(x *expr.Tensor) bool {
-	return slices.ContainsFunc(t.buffers, func(b *ir.Buffer) bool { return b.Tensor == x })
 }
 
 // fill translates a copy from memory, which the load unit does in a slot that computations have released.
 func (t *translator) fill(n nest) (ir.Block, error) {
-	b := n.store.Buffer
+	b := n.Store.Buffer
 	if t.filled[b] {
 		return nil, fmt.Errorf("buffer %s is filled in parts", b.Tensor.Name)
 	}
-	from, _, _ := schedule.CopyOf(n.store.Value)
+	from, _, _ := schedule.CopyOf(n.Store.Value)
 	call, err := n.load(t.packed[from.Tensor])
 	if err != nil {
 		return nil, err
@@ -187,20 +183,20 @@ func (t *translator) computed(x *selector) (out ir.Block) {
 // epilogue translates a nest that stores results: vector instructions compute them in a scratchpad, from which the
 // store unit copies them to memory.
 func (t *translator) epilogue(n nest) (ir.Block, error) {
-	if n.loops[len(n.loops)-1].Extent != block {
+	if n.Loops[len(n.Loops)-1].Extent != block {
 		return nil, fmt.Errorf("results are not computed in rows of %d", block)
 	}
 	elements := int64(1)
-	for _, l := range n.loops {
+	for _, l := range n.Loops {
 		elements *= l.Extent
 	}
-	if d := n.store.Buffer.Tensor.DType; !slices.Contains(storable, d) {
+	if d := n.Store.Buffer.Tensor.DType; !slices.Contains(storable, d) {
 		return nil, fmt.Errorf("results are %v", d)
 	}
-	b := &ir.Buffer{Tensor: ir.Flat("r", n.store.Buffer.Tensor.DType, elements), Space: ir.Shared}
+	b := &ir.Buffer{Tensor: ir.Flat("r", n.Store.Buffer.Tensor.DType, elements), Space: ir.Shared}
 	x := &selector{nest: n}
 	t.overwrite(x)
-	if _, err := x.compute(n.store.Value, &value{access{b.Tensor, expr.I(0), n.dense()}, b}, 0); err != nil {
+	if _, err := x.compute(n.Store.Value, &value{access{b.Tensor, expr.I(0), n.dense()}, b}, 0); err != nil {
 		return nil, err
 	}
 	save, err := n.save(b)
@@ -217,7 +213,7 @@ func (t *translator) epilogue(n nest) (ir.Block, error) {
 // overwrite lets the first temporary be the buffer of the sums, if they are read once, in order.
 func (t *translator) overwrite(x *selector) {
 	var found []*expr.Load
-	for _, l := range expr.Loads(x.store.Value) {
+	for _, l := range expr.Loads(x.Store.Value) {
 		if b := t.computedIn(l.Tensor); b != nil {
 			found = append(found, l)
 		}

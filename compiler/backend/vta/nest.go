@@ -2,50 +2,13 @@ package vta
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// nest is a store in perfectly nested loops, outermost first. It happens where guard holds, if that is not nil.
-type nest struct {
-	loops []*ir.For
-	guard expr.Expr
-	store *ir.Store
-}
-
-// nestOf matches a nest; ok is false for other statements.
-func nestOf(st ir.Stmt) (n nest, ok bool) {
-	for {
-		var body ir.Block
-		switch s := st.(type) {
-		case *ir.For:
-			if !inOrder(s) {
-				return n, false
-			}
-			n.loops, body = append(n.loops, s), s.Body
-		case *ir.If:
-			if n.guard != nil || len(s.Else) > 0 {
-				return n, false
-			}
-			n.guard, body = s.Cond, s.Then
-		case *ir.Store:
-			n.store = s
-			return n, len(n.loops) > 0
-		}
-		if len(body) != 1 {
-			return n, false
-		}
-		st = body[0]
-	}
-}
-
-// inOrder reports whether all iterations of a loop may run one after the other.
-func inOrder(l *ir.For) bool {
-	kinds := []ir.Kind{ir.Serial, ir.Unrolled, ir.Vector, ir.Matrices}
-	return l.Range == nil && slices.Contains(kinds, l.Kind)
-}
+// nest is a store in loops.
+type nest struct{ ir.PerfectNest }
 
 // access is where a nest accesses a buffer: an element, and the distance in elements by which each loop advances.
 type access struct {
@@ -63,7 +26,7 @@ func (n nest) access(t *expr.Tensor, index expr.Expr) (access, error) {
 // linear divides an integer into the distance by which each loop advances it, and its first value.
 func (n nest) linear(e expr.Expr) (first expr.Linear, steps []int64, err error) {
 	first = expr.Linearize(e)
-	for _, l := range n.loops {
+	for _, l := range n.Loops {
 		step, ok := first.Coef(l.Var)
 		if !ok {
 			return first, nil, fmt.Errorf("an index is not linear in the loop over %s", l.Var.Name)
@@ -76,7 +39,7 @@ func (n nest) linear(e expr.Expr) (first expr.Linear, steps []int64, err error) 
 
 // without returns the nest without its last loops.
 func (n nest) without(last int) nest {
-	n.loops = n.loops[:len(n.loops)-last]
+	n.Loops = n.Loops[:len(n.Loops)-last]
 	return n
 }
 

@@ -31,10 +31,10 @@ type steps struct {
 func simulator() (sources, headers []toolchain.File) {
 	s := &steps{}
 	for _, d := range []array.DType{array.Int8, array.Uint8} {
-		s.add(product(d, distance, ""), nil)
+		s.add(product(d, distance), nil)
 	}
 	for _, v := range vectors {
-		s.add(v.instruction(nil, ""), v.immediates)
+		s.add(v.instruction(nil), v.immediates)
 	}
 	operations := "#include \"vta_instructions.h\"\n" + s.declarations.Text() + s.code.String()
 	sources = []toolchain.File{{Name: "vta.c", Text: simulatorText}, {Name: "vta_instructions.c", Text: operations}}
