@@ -67,12 +67,7 @@ type Buffer struct {
 	Space  Space
 	// Index is the number of the argument, of the prepared constant or of the tile register.
 	Index int
-	// Streamed is set for an output with non-temporal vector stores.
-	Streamed bool
-	// AheadBytes is the prefetch distance of reads; 0 disables prefetching.
-	AheadBytes int64
-	// Steps is the number of steps, including the current one, that a shared buffer is filled ahead; 0 disables it.
-	Steps int64
+	schedule.Access
 	// Row and Rows are the elements of a row and the rows of a matrix in a swizzled shared buffer, or a ring of
 	// such; 0 if not swizzled.
 	Row, Rows int64

@@ -33,14 +33,14 @@ func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) error {
 // grid emits the tiles of the leaf at pos, which runs on blocks: one block each, or persistent blocks.
 func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
-	if acc := l.streamKAt(it); acc != nil && !n.init && !n.decay {
-		return l.streamKLaunches(n, pos, tiles, acc)
+	if it.StreamKRounds > 0 && !n.init && !n.decay {
+		return l.streamKLaunches(n, pos, tiles)
 	}
 	if tiles == 1 {
 		return l.tile(n, pos, expr.I(0))
 	}
 	block := &expr.Var{Name: fmt.Sprintf("x%d_%d", n.g.ID, it.ID), Extent: tiles}
-	walkers := n.g.PersistentBlocks
+	walkers := it.PersistentBlocks
 	if walkers == 0 || walkers >= tiles {
 		body, err := l.tile(n, pos, block)
 		return ir.Block{&ir.For{Var: block, Extent: tiles, Kind: ir.Blocks, Body: body}}, err
@@ -61,13 +61,13 @@ func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 func (l *lowerer) tile(n *nest, pos int, number expr.Expr) (ir.Block, error) {
 	it := n.g.Leaves[pos]
 	n = n.clone()
-	if n.g.RasterWidth == 0 || n.extent(it) == 1 {
+	if it.RasterWidth == 0 || n.extent(it) == 1 {
 		n.values[it] = number
 		return l.enter(n, pos)
 	}
 	place := &expr.Var{Name: "tile", Extent: n.extent(it)}
 	n.values[it] = place
-	let := &ir.Let{Var: place, Value: rasterized(number, n.extent(it.Fused.A), n.extent(it.Fused.B), n.g.RasterWidth)}
+	let := &ir.Let{Var: place, Value: rasterized(number, n.extent(it.Fused.A), n.extent(it.Fused.B), it.RasterWidth)}
 	body, err := l.enter(n, pos)
 	return append(ir.Block{let}, body...), err
 }

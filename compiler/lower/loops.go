@@ -243,7 +243,7 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 		}
 		part := newNest(p, mins, extents)
 		part.needed = region
-		if p.StreamKRounds > 0 {
+		if p.At.StreamKRounds > 0 {
 			body, err := l.sumOrPart(part, func() (ir.Block, error) { return l.generate(n, pos+1) })
 			return append(block, body...), err
 		}

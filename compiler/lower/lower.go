@@ -98,9 +98,6 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 	if err := checkDecays(s); err != nil {
 		return nil, err
 	}
-	if err := l.checkStreamK(); err != nil {
-		return nil, err
-	}
 	f := &ir.Func{Workload: s.Workload}
 	l.bindArgs(f)
 	f.Body = l.readLimits()
@@ -180,7 +177,7 @@ func (l *lowerer) bindArgs(f *ir.Func) {
 		}
 		buffer := &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("a%d", k), t.DType, t.SpanElements()), Space: ir.Argument, Index: k}
 		if g := l.s.Producer(t); g != nil {
-			buffer.Streamed = g.Streamed
+			buffer.Access = g.Access
 		}
 		f.Args = append(f.Args, buffer)
 		b := whole(t, buffer)
@@ -209,13 +206,12 @@ func (l *lowerer) bindPrepared(f *ir.Func, constant int) {
 
 // scratch returns a new buffer for a part of a stage; nil mins are zeros.
 func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) *binding {
-	stored := extents
-	if g.StorageAlign > 0 && len(extents) > 0 {
-		stored = slices.Clone(extents)
-		stored[len(stored)-1] += g.StorageAlign
+	stored := slices.Clone(extents)
+	if g.Gap > 0 && len(extents) > 0 {
+		stored[len(stored)-1] += g.Gap
 	}
-	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: spaces[g.Scope]})
-	b.buffer.AheadBytes, b.buffer.Steps, b.extents = g.FetchBytes, g.Steps, stored
+	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: spaces[g.Scope], Access: g.Access})
+	b.extents = stored
 	if g.Combiner == expr.None {
 		b.buffer.Bits = expr.BitsOf(g.Body)
 	}

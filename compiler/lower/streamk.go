@@ -28,15 +28,17 @@ type partialSums struct {
 
 // streamKLaunches emits the launch in which blocks compute equal shares of all sums, and the one that adds up the
 // parts of divided sums.
-func (l *lowerer) streamKLaunches(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir.Block, error) {
+func (l *lowerer) streamKLaunches(n *nest, pos int, tiles int64) (ir.Block, error) {
+	it := n.g.Leaves[pos]
+	acc := l.order[slices.IndexFunc(l.order, func(g *schedule.Stage) bool { return g.At == it })]
 	steps, err := stepsOf(acc)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.spend(int(n.g.PersistentBlocks)); err != nil {
+	if err := l.spend(int(it.PersistentBlocks)); err != nil {
 		return nil, err
 	}
-	s, err := newStreamK(acc, tiles, steps, n.g.PersistentBlocks)
+	s, err := newStreamK(acc, tiles, steps, it.Distribution)
 	if err != nil {
 		return nil, err
 	}
@@ -161,33 +163,4 @@ func (l *lowerer) each(n *nest, store func(index expr.Expr) *ir.Store) (ir.Block
 	n = n.clone()
 	n.init, n.store = true, store
 	return l.generate(n, 0)
-}
-
-// checkStreamK rejects divided sums that a later primitive has moved, and stages that only one of the two launches for
-// the tiles of such sums would compute.
-func (l *lowerer) checkStreamK() error {
-	for _, g := range l.order {
-		if g.StreamKRounds == 0 {
-			continue
-		}
-		if err := g.CheckStreamK(); err != nil {
-			return fmt.Errorf("lower: Stream-K: %w", err)
-		}
-		for _, p := range l.order {
-			if p != g && p.At == g.At {
-				return fmt.Errorf("lower: stage %d is computed alongside the Stream-K sums of stage %d", p.ID, g.ID)
-			}
-		}
-	}
-	return nil
-}
-
-// streamKAt returns the stage with divided sums computed at a leaf, or nil.
-func (l *lowerer) streamKAt(it *schedule.Iter) *schedule.Stage {
-	for _, g := range l.order {
-		if g.At == it && g.StreamKRounds > 0 {
-			return g
-		}
-	}
-	return nil
 }

@@ -24,12 +24,13 @@ type streamK struct {
 	parts float64
 }
 
-func newStreamK(acc *schedule.Stage, tiles, steps, blocks int64) (*streamK, error) {
+func newStreamK(acc *schedule.Stage, tiles, steps int64, by schedule.Distribution) (*streamK, error) {
+	blocks := by.PersistentBlocks
 	s := &streamK{tiles: tiles, steps: steps, blocks: blocks}
 	if tiles%blocks == 0 {
 		return nil, fmt.Errorf("lower: stage %d has %d tiles, whole rounds of %d blocks: Stream-K has no effect", acc.ID, tiles, blocks)
 	}
-	s.wholeRounds = max(0, tiles/blocks-(acc.StreamKRounds-1))
+	s.wholeRounds = max(0, tiles/blocks-(by.StreamKRounds-1))
 	s.wholeTiles = s.wholeRounds * blocks
 	all := (tiles - s.wholeTiles) * steps
 	s.perBlock, s.longer = all/blocks, all%blocks

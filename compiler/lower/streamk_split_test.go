@@ -82,8 +82,10 @@ func (x indices) names(lets ir.Block) {
 func TestStreamKSharesCoverAllSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string, limit int64) int64 { return rapid.Int64Range(1, limit).Draw(t, name) }
-		acc := &schedule.Stage{StreamKRounds: small("rounds", 4)}
-		s, err := newStreamK(acc, small("tiles", 40), small("steps", 12), small("blocks", 30))
+		by := schedule.Distribution{StreamKRounds: small("rounds", 4)}
+		tiles, steps := small("tiles", 40), small("steps", 12)
+		by.PersistentBlocks = small("blocks", 30)
+		s, err := newStreamK(&schedule.Stage{}, tiles, steps, by)
 		if err != nil {
 			t.Skip(err)
 		}
@@ -132,8 +134,8 @@ func TestStreamKSharesFit32Bits(t *testing.T) {
 		steps := int64(1) << rapid.IntRange(1, 30).Draw(t, "log steps")
 		steps += rapid.Int64Range(0, steps-1).Draw(t, "steps")
 		tiles := rapid.Int64Range(1, 2*maxCount/steps).Draw(t, "tiles")
-		acc := &schedule.Stage{StreamKRounds: rapid.Int64Range(1, 64).Draw(t, "rounds")}
-		s, err := newStreamK(acc, tiles, steps, rapid.Int64Range(1, 1<<16).Draw(t, "blocks"))
+		by := schedule.Distribution{StreamKRounds: rapid.Int64Range(1, 64).Draw(t, "rounds"), PersistentBlocks: rapid.Int64Range(1, 1<<16).Draw(t, "blocks")}
+		s, err := newStreamK(&schedule.Stage{}, tiles, steps, by)
 		if err != nil {
 			t.Skip(err)
 		}

@@ -55,8 +55,8 @@ output t3 t4
 			"is computed alongside the Stream-K sums",
 		},
 		{
-			"two stages, one inside", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\nstreamk 1 1\ncompute-at 0 2 4\n",
-			"compute-at: the sums of stage 0 are split by Stream-K",
+			"another stage afterwards", sums, tiles + "compute-at 1 2 3\nstreamk 1 1\ncompute-at 0 2 3\n",
+			"compute-at: stage 0 would be computed alongside the Stream-K sums",
 		},
 		{
 			"a stage before", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 1 1\n",

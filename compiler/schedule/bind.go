@@ -45,10 +45,18 @@ func (s *Schedule) Bind(stageID, iterID int, level Level) error {
 	return nil
 }
 
-// has reports whether the stage has a leaf of the given kind.
-func (g *Stage) has(kind Kind) bool {
-	return slices.ContainsFunc(g.Leaves, func(it *Iter) bool { return it.Kind == kind })
+// leafOf returns the first leaf of a kind, or nil.
+func (g *Stage) leafOf(kind Kind) *Iter {
+	for _, it := range g.Leaves {
+		if it.Kind == kind {
+			return it
+		}
+	}
+	return nil
 }
+
+// has reports whether the stage has a leaf of the given kind.
+func (g *Stage) has(kind Kind) bool { return g.leafOf(kind) != nil }
 
 // Bound reports whether a stage has a leaf bound to blocks or threads.
 func (g *Stage) Bound() bool { return g.has(Block) || g.has(Thread) }
@@ -60,8 +68,8 @@ func (s *Schedule) UnitLoop(stageID int) (iter int, err error) {
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("unit-loop: %w", err)
-	case g.TMA:
-		return 0, fmt.Errorf("unit-loop: stage %d is copied as boxes, and has no loops", stageID)
+	case g.noBoxes() != nil:
+		return 0, fmt.Errorf("unit-loop: %w", g.noBoxes())
 	case len(g.Iters) >= maxIters:
 		return 0, fmt.Errorf("unit-loop: stage %d has too many iterators", stageID)
 	}

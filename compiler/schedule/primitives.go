@@ -145,8 +145,10 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 		return fmt.Errorf("compute-at: stage %d has blocks of its own", stageID)
 	case c == g:
 		return fmt.Errorf("compute-at: stage %d cannot be computed inside itself", stageID)
-	case g.StreamKRounds > 0:
+	case g.At != nil && g.At.StreamKRounds > 0:
 		return fmt.Errorf("compute-at: the sums of stage %d are split by Stream-K in the tiles where it is computed", stageID)
+	case it.StreamKRounds > 0:
+		return fmt.Errorf("compute-at: stage %d would be computed alongside the Stream-K sums of another one", stageID)
 	}
 	kept := g.Kept == c
 	if kept && it.Axis != len(c.Axes) {

@@ -54,27 +54,7 @@ type Stage struct {
 	// the numbers KeptAxes.
 	Kept     *Stage
 	KeptAxes []int
-	// StorageAlign is the gap after each row of the stage's buffer, in elements.
-	StorageAlign int64
-	// Swizzled is set if the buffer has the layout of warpgroup instructions.
-	Swizzled bool
-	// Streamed is set for an output with non-temporal vector stores.
-	Streamed bool
-	// Scope is the GPU memory of the stage's buffer.
-	Scope Scope
-	// Steps is the number of steps of the surrounding loop that a shared buffer is filled ahead; 0 disables it.
-	Steps int64
-	// PersistentBlocks is the number of blocks that traverse the tiles of the leaf on blocks; 0 gives each tile a
-	// block. RasterWidth is the rasterisation width, in iterations of the outer of the two fused iterators; 0 for
-	// none.
-	PersistentBlocks, RasterWidth int64
-	// StreamKRounds is the number of rounds of the consumer's blocks in which sums are divided for equal shares
-	// (Stream-K); 0 for none.
-	StreamKRounds int64
-	// TMA is set for a pipelined buffer filled by TMA copies of boxes that one thread issues.
-	TMA bool
-	// FetchBytes is the prefetch distance of the stage's buffer in bytes; 0 disables it.
-	FetchBytes int64
+	Buffer
 }
 
 // Iter is one iterator: an axis of the stage, one derived by split or fuse, or a unit loop that belongs to no axis.
@@ -88,6 +68,7 @@ type Iter struct {
 	Windows []Window
 	// Axis is the index in Axes followed by Reduce; -1 for derived iterators.
 	Axis int
+	Distribution
 	// Split is set if this iterator was split, Fuse if it was fused with another; a leaf has neither.
 	Split *Split
 	Fuse  *Fuse
@@ -263,8 +244,8 @@ func (s *Schedule) leaf(stageID, iterID int) (*Stage, *Iter, error) {
 		return nil, nil, fmt.Errorf("stage %d has no iterator %d", stageID, iterID)
 	}
 	it := g.Iters[iterID]
-	if g.TMA {
-		return nil, nil, fmt.Errorf("stage %d is copied as boxes, and has no loops", stageID)
+	if err := g.noBoxes(); err != nil {
+		return nil, nil, err
 	}
 	if g.LeafIndex(it) < 0 {
 		return nil, nil, fmt.Errorf("iterator %d of stage %d was already split or fused", iterID, stageID)

@@ -60,8 +60,8 @@ func (s *Schedule) quartered(stageID int, group int64) (*Stage, *quartering, err
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case group < 1 || group > maxAlignGap:
-		return nil, nil, fmt.Errorf("a group of %d columns is not between 1 and %d", group, maxAlignGap)
+	case group < 1 || group > maxGap:
+		return nil, nil, fmt.Errorf("a group of %d columns is not between 1 and %d", group, maxGap)
 	case s.scheduled(g):
 		return nil, nil, fmt.Errorf("stage %d was already scheduled", stageID)
 	}

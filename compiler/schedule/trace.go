@@ -33,6 +33,19 @@ func (s *Schedule) record(op string, args ...int) {
 	s.steps = append(s.steps, step{op, args})
 }
 
+// change applies a primitive to a stage and records it. Errors begin with the primitive's name.
+func (s *Schedule) change(op string, stageID int, args []int, apply func(g *Stage) error) error {
+	g, err := s.stage(stageID)
+	if err == nil {
+		err = apply(g)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	s.record(op, append([]int{stageID}, args...)...)
+	return nil
+}
+
 // Trace returns the primitives applied so far, one per line: the name and its numbers. For a user kernel, the trace
 // contains the kernel itself and the values of its knobs.
 func (s *Schedule) Trace() []byte {

@@ -134,7 +134,8 @@ func TestRemovedBarriersAreDetected(t *testing.T) {
 
 // isPersistent reports whether a schedule has persistent blocks.
 func isPersistent(s *schedule.Schedule) bool {
-	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return g.PersistentBlocks > 0 })
+	walks := func(it *schedule.Iter) bool { return it.PersistentBlocks > 0 }
+	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return slices.ContainsFunc(g.Leaves, walks) })
 }
 
 // missed runs a kernel without each of its barriers, fences and waits in turn, checks that each is detected, and

@@ -2,32 +2,54 @@ package schedule
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// TMACopy fills a swizzled, pipelined buffer by TMA copies of boxes that a single thread issues. The buffer must be a
-// copy of a tensor that owns its global memory, starts at an argument's alignment, and has rows of multiples of 16
-// bytes. The stage then has no loops.
-func (s *Schedule) TMACopy(stageID int) error {
-	g, err := s.stage(stageID)
-	switch {
-	case err != nil:
-		return fmt.Errorf("bulk: %w", err)
-	case g.TMA:
-		return fmt.Errorf("bulk: stage %d is already copied as boxes", stageID)
-	case g.Steps == 0 || !g.Swizzled:
-		return fmt.Errorf("bulk: stage %d is not fetched ahead, or not swizzled", stageID)
-	case len(g.Iters) != len(g.Axes) || slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Kind != Serial }):
-		return fmt.Errorf("bulk: stage %d has loops of its own", stageID)
+// Copy returns the source of a stage that copies, and its condition or nil; ok is false for other stages.
+func (g *Stage) Copy() (from *expr.Load, valid expr.Expr, ok bool) { return CopyOf(g.Body) }
+
+// CopyOf matches a value that is an element, or an element under conditions and zero elsewhere.
+func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
+	for {
+		n, isSelect := e.(*expr.Select)
+		if !isSelect {
+			break
+		}
+		if len(expr.Loads(n.Cond)) > 0 || !isZero(n.B) {
+			return nil, nil, false
+		}
+		if e = n.A; valid == nil {
+			valid = n.Cond
+		} else {
+			valid = expr.Bin(expr.And, valid, n.Cond)
+		}
 	}
-	if _, _, err := s.Boxes(g); err != nil {
-		return fmt.Errorf("bulk: %w", err)
+	from, ok = e.(*expr.Load)
+	return from, valid, ok && len(expr.Loads(from)) == 1
+}
+
+// isZero reports whether a value is a zero of any type: padding in 16-bit types is a converted zero.
+func isZero(e expr.Expr) bool {
+	switch n := e.(type) {
+	case *expr.Cast:
+		return isZero(n.A)
+	case *expr.Float:
+		return n.Value == 0 && !math.Signbit(n.Value)
+	case *expr.Int:
+		return n.Value == 0
 	}
-	g.TMA = true
-	s.record("bulk", stageID)
-	return nil
+	return false
+}
+
+// noBoxes returns an error if a stage has no loops, since boxes are copied in their place.
+func (g *Stage) noBoxes() error {
+	if !g.TMA {
+		return nil
+	}
+	return fmt.Errorf("stage %d is copied as boxes, and has no loops", g.ID)
 }
 
 // alignBytes is the required row alignment of tensors with box copies.
