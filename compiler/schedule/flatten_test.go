@@ -29,7 +29,7 @@ func TestFlattenRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ trace, want string }{
 		"an output":        {"flatten 2 0 1", "flatten: stage 2 is an output"},
 		"a split stage":    {"split 1 0 2 0\nflatten 1 0 1", "flatten: stage 1 was already scheduled"},
-		"one axis":         {"flatten 1 0", "flatten does not take 2 numbers"},
+		"one axis":         {"flatten 1 0", "[0] are not two or more of the 2 axes"},
 		"an axis twice":    {"flatten 1 0 0", "are not two or more of the 2 axes"},
 		"falling axes":     {"flatten 1 1 0", "are not two or more of the 2 axes"},
 		"reduction axes":   {"flatten 1 0 2", "are not two or more of the 2 axes"},

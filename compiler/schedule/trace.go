@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,78 +111,60 @@ func (s *Schedule) apply(line string) error {
 	return s.dispatch(fields[0], args)
 }
 
-// primitive describes a primitive by the name that starts its line in a trace.
-type primitive struct {
-	// numbers is the number of arguments; negative means at least that many.
-	numbers int
-	apply   func(s *Schedule, a []int) error
+// primitives holds the primitives by the name that starts their line in a trace. The numbers that follow are the
+// arguments, at least one of them for a variadic parameter.
+var primitives = map[string]any{
+	"split":       (*Schedule).Split,
+	"fuse":        (*Schedule).Fuse,
+	"fuse-held":   (*Schedule).FuseHeld,
+	"reorder":     (*Schedule).Reorder,
+	"compute-at":  (*Schedule).ComputeAt,
+	"inline":      (*Schedule).Inline,
+	"cache-write": (*Schedule).CacheWrite,
+	"cache-read": func(s *Schedule, stageID, load int, perm ...int) error {
+		_, err := s.CacheRead(stageID, load, perm)
+		return err
+	},
+	"pack":       (*Schedule).applyPack,
+	"prefetch":   (*Schedule).Prefetch,
+	"fetch":      (*Schedule).Fetch,
+	"rfactor":    (*Schedule).RFactor,
+	"parallel":   (*Schedule).Parallel,
+	"vectorize":  (*Schedule).Vectorize,
+	"unroll":     (*Schedule).Unroll,
+	"widen":      (*Schedule).Widen,
+	"extend":     (*Schedule).Extend,
+	"adjoin":     (*Schedule).Adjoin,
+	"round":      (*Schedule).Round,
+	"interleave": (*Schedule).Interleave,
+	"blockwise":  (*Schedule).Blockwise,
+	"trim":       (*Schedule).Trim,
+	"dot":        (*Schedule).Dot,
+	"winograd":   (*Schedule).applyWinograd,
+	"strassen":   (*Schedule).applyStrassen,
+	"flatten":    (*Schedule).Flatten,
+	"skew":       (*Schedule).StorageAlign,
+	"stream":     (*Schedule).Stream,
+	"bind":       (*Schedule).Bind,
+	"tensorize":  (*Schedule).Tensorize,
+	"shuffle":    (*Schedule).Shuffle,
+	"online":     (*Schedule).Online,
+	"scope":      (*Schedule).SetScope,
+	"swizzle":    (*Schedule).Swizzle,
+	"bulk":       (*Schedule).TMACopy,
+	"persist":    (*Schedule).Persist,
+	"raster":     (*Schedule).Raster,
+	"unit-loop":  (*Schedule).UnitLoop,
+	"streamk":    (*Schedule).StreamK,
+	"pipeline":   (*Schedule).Pipeline,
 }
 
-var primitives = map[string]primitive{
-	"split": {4, func(s *Schedule, a []int) error {
-		_, _, err := s.Split(a[0], a[1], int64(a[2]), Tail(a[3]))
-		return err
-	}},
-	"fuse":        {3, func(s *Schedule, a []int) error { _, err := s.Fuse(a[0], a[1], a[2]); return err }},
-	"fuse-held":   {3, func(s *Schedule, a []int) error { _, err := s.FuseHeld(a[0], a[1], a[2]); return err }},
-	"reorder":     {-2, func(s *Schedule, a []int) error { return s.Reorder(a[0], a[1:]...) }},
-	"compute-at":  {3, func(s *Schedule, a []int) error { return s.ComputeAt(a[0], a[1], a[2]) }},
-	"inline":      {1, func(s *Schedule, a []int) error { return s.Inline(a[0]) }},
-	"cache-write": {1, func(s *Schedule, a []int) error { _, err := s.CacheWrite(a[0]); return err }},
-	"cache-read":  {-2, func(s *Schedule, a []int) error { _, err := s.CacheRead(a[0], a[1], a[2:]); return err }},
-	"pack":        {-1, (*Schedule).applyPack},
-	"prefetch":    {2, func(s *Schedule, a []int) error { return s.Prefetch(a[0], int64(a[1])) }},
-	"fetch":       {2, func(s *Schedule, a []int) error { return s.Fetch(a[0], int64(a[1])) }},
-	"rfactor": {4, func(s *Schedule, a []int) error {
-		_, err := s.RFactor(a[0], a[1], int64(a[2]), Part(a[3]))
-		return err
-	}},
-	"parallel":  {2, func(s *Schedule, a []int) error { return s.Parallel(a[0], a[1]) }},
-	"vectorize": {2, func(s *Schedule, a []int) error { return s.Vectorize(a[0], a[1]) }},
-	"unroll":    {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
-	"widen":     {3, func(s *Schedule, a []int) error { _, err := s.Widen(a[0], a[1], array.DType(a[2])); return err }},
-	"extend":    {2, func(s *Schedule, a []int) error { _, err := s.Extend(a[0], int64(a[1])); return err }},
-	"adjoin": {3, func(s *Schedule, a []int) error {
-		_, err := s.Adjoin(a[0], int64(a[1]), array.DType(a[2]))
-		return err
-	}},
-	"round": {2, func(s *Schedule, a []int) error { _, err := s.Round(a[0], a[1]); return err }},
-	"interleave": {5, func(s *Schedule, a []int) error {
-		_, err := s.Interleave(a[0], a[1], a[2], a[3], int64(a[4]))
-		return err
-	}},
-	"blockwise": {2, func(s *Schedule, a []int) error {
-		_, err := s.Blockwise(a[0], BlockForm(min(a[1], math.MaxUint8)))
-		return err
-	}},
-	"trim":      {2, func(s *Schedule, a []int) error { return s.Trim(a[0], a[1]) }},
-	"dot":       {2, func(s *Schedule, a []int) error { return s.Dot(a[0], a[1]) }},
-	"winograd":  {-2, (*Schedule).applyWinograd},
-	"strassen":  {-2, (*Schedule).applyStrassen},
-	"flatten":   {-3, func(s *Schedule, a []int) error { return s.Flatten(a[0], a[1:]...) }},
-	"skew":      {2, func(s *Schedule, a []int) error { return s.StorageAlign(a[0], int64(a[1])) }},
-	"stream":    {1, func(s *Schedule, a []int) error { return s.Stream(a[0]) }},
-	"bind":      {3, func(s *Schedule, a []int) error { return s.Bind(a[0], a[1], Level(min(a[2], math.MaxUint8))) }},
-	"tensorize": {3, func(s *Schedule, a []int) error { return s.Tensorize(a[0], a[1], Format(min(a[2], math.MaxUint8))) }},
-	"shuffle":   {2, func(s *Schedule, a []int) error { return s.Shuffle(a[0], a[1]) }},
-	"online":    {2, func(s *Schedule, a []int) error { _, err := s.Online(a[0], int64(a[1])); return err }},
-	"scope":     {2, func(s *Schedule, a []int) error { return s.SetScope(a[0], Scope(min(a[1], math.MaxUint8))) }},
-	"swizzle":   {1, func(s *Schedule, a []int) error { return s.Swizzle(a[0]) }},
-	"bulk":      {1, func(s *Schedule, a []int) error { return s.TMACopy(a[0]) }},
-	"persist":   {2, func(s *Schedule, a []int) error { return s.Persist(a[0], int64(a[1])) }},
-	"raster":    {2, func(s *Schedule, a []int) error { return s.Raster(a[0], int64(a[1])) }},
-	"unit-loop": {1, func(s *Schedule, a []int) error { _, err := s.UnitLoop(a[0]); return err }},
-	"streamk":   {2, func(s *Schedule, a []int) error { return s.StreamK(a[0], int64(a[1])) }},
-	"pipeline":  {2, func(s *Schedule, a []int) error { return s.Pipeline(a[0], int64(a[1])) }},
-}
-
-// choices describes the last number of some primitives: what it selects, and its maximum.
-var choices = map[string]struct {
-	of   string
+// choices holds the largest values of types that primitives do not check.
+var choices = map[reflect.Type]struct {
+	name string
 	most int
 }{
-	"split": {"tail", int(Fit)}, "rfactor": {"part", int(Planes)},
-	"widen": {"type", int(array.Bool)}, "adjoin": {"type", int(array.Bool)},
+	reflect.TypeFor[Tail](): {"tail", int(Fit)}, reflect.TypeFor[Part](): {"part", int(Planes)}, reflect.TypeFor[array.DType](): {"type", int(array.Bool)},
 }
 
 func (s *Schedule) dispatch(op string, a []int) error {
@@ -189,51 +172,67 @@ func (s *Schedule) dispatch(op string, a []int) error {
 	if !known {
 		return fmt.Errorf("%q is not a primitive", op)
 	}
-	if p.numbers >= 0 && len(a) != p.numbers || p.numbers < 0 && len(a) < -p.numbers {
+	f := reflect.TypeOf(p)
+	last, variadic := f.NumIn()-1, f.IsVariadic()
+	if len(a) < last || len(a) > last && !variadic {
 		return fmt.Errorf("%s does not take %d numbers", op, len(a))
 	}
-	if last, ok := choices[op]; ok && a[len(a)-1] > last.most {
-		return fmt.Errorf("%s: %d is not a %s", op, a[len(a)-1], last.of)
+	in := []reflect.Value{reflect.ValueOf(s)}
+	for k, n := range a {
+		to := f.In(min(k+1, last))
+		if variadic && k+1 >= last {
+			to = to.Elem()
+		}
+		if c, ok := choices[to]; ok && n > c.most {
+			return fmt.Errorf("%s: %d is not a %s", op, n, c.name)
+		}
+		if to.Kind() == reflect.Uint8 {
+			n = min(n, math.MaxUint8)
+		}
+		in = append(in, reflect.ValueOf(n).Convert(to))
 	}
-	return p.apply(s, a)
+	out := reflect.ValueOf(p).Call(in)
+	err, _ := out[len(out)-1].Interface().(error)
+	return err
 }
 
-func (s *Schedule) applyPack(a []int) error {
-	if len(a)%3 != 1 {
-		return fmt.Errorf("pack does not take %d numbers", len(a))
+// applyPack reads three numbers for each dimension of a layout.
+func (s *Schedule) applyPack(constant int, a ...int) error {
+	if len(a)%3 != 0 {
+		return fmt.Errorf("pack does not take %d numbers", len(a)+1)
 	}
 	var dims []PackDim
-	for k := 1; k < len(a); k += 3 {
-		dims = append(dims, PackDim{Dim: a[k], Factor: int64(a[k+1]), Inner: a[k+2] != 0})
+	for d := range slices.Chunk(a, 3) {
+		dims = append(dims, PackDim{Dim: d[0], Factor: int64(d[1]), Inner: d[2] != 0})
 	}
-	return s.Pack(a[0], dims)
+	return s.Pack(constant, dims)
 }
 
 // applyWinograd reads the outputs of a tile, for both directions or as rows and columns, followed by an optional type.
-func (s *Schedule) applyWinograd(a []int) error {
+func (s *Schedule) applyWinograd(stageID int, a ...int) error {
+	as := array.Invalid
 	switch {
-	case len(a) > 4:
-		return fmt.Errorf("winograd does not take %d numbers", len(a))
-	case len(a) == 4 && a[3] > int(array.Bool):
-		return fmt.Errorf("winograd: %d is not a type", a[3])
-	case len(a) == 4:
-		_, err := s.WinogradAs(a[0], int64(a[1]), int64(a[2]), array.DType(a[3]))
-		return err
+	case len(a) > 3:
+		return fmt.Errorf("winograd does not take %d numbers", len(a)+1)
+	case len(a) == 3 && a[2] > int(array.Bool):
+		return fmt.Errorf("winograd: %d is not a type", a[2])
+	case len(a) == 3:
+		as, a = array.DType(a[2]), a[:2]
 	}
-	_, err := s.Winograd(a[0], int64(a[1]), int64(a[len(a)-1]))
+	_, err := s.WinogradAs(stageID, int64(a[0]), int64(a[len(a)-1]), as)
 	return err
 }
 
 // applyStrassen reads the group of columns and a flag that selects computed sums of the constant.
-func (s *Schedule) applyStrassen(a []int) error {
+func (s *Schedule) applyStrassen(stageID int, a ...int) error {
 	sums := Compiled
 	switch {
-	case len(a) == 3 && a[2] == int(Computed):
+	case len(a) == 2 && a[1] == int(Computed):
 		sums = Computed
-	case len(a) != 2:
-		return fmt.Errorf("strassen does not take %v after the stage", a[1:])
+	case len(a) != 1:
+		return fmt.Errorf("strassen does not take %v after the stage", a)
 	}
-	_, err := s.Strassen(a[0], int64(a[1]), sums)
+	_, err := s.Strassen(stageID, int64(a[0]), sums)
 	return err
 }
 
