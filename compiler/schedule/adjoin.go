@@ -160,31 +160,5 @@ func (a *adjoining) transform(as array.DType, terms int64) *Transform {
 	result := expr.Compute(t.Name+"_adjoined", shape, func(i []expr.Expr) expr.Expr {
 		return cast(as, a.element(source, i, a.row, a.column, a.terms()))
 	})
-	return &Transform{Source: source, Result: result, compute: func(x *array.Array) *array.Array {
-		out := array.New(result.DType, shape...)
-		for k := range out.Len() {
-			term, from, stride := k%terms, int64(0), int64(1)
-			if term >= a.terms() {
-				continue
-			}
-			rest := k / terms
-			for d := len(t.Shape) - 1; d >= 0; d-- {
-				switch d {
-				case a.row:
-					from += term / a.inner.Extent * stride
-				case a.column:
-					from += term % a.inner.Extent * stride
-				default:
-					from, rest = from+rest%t.Shape[d]*stride, rest/t.Shape[d]
-				}
-				stride *= t.Shape[d]
-			}
-			if result.DType.IsFloat() {
-				out.SetFloat(k, x.Float(from))
-			} else {
-				out.SetInt(k, x.Int(from))
-			}
-		}
-		return out
-	}}
+	return &Transform{Source: source, Result: result}
 }

@@ -16,13 +16,22 @@ type Transform struct {
 	rows, columns *filter
 	// quartered is set for the sums of Strassen's right operand instead.
 	quartered bool
-	// compute implements Compute.
+	// compute returns bitwise the same values as Result, where evaluating expressions would take long; nil otherwise.
 	compute func(source *array.Array) *array.Array
 }
 
-// Compute returns bitwise the same values as Result, without evaluating expressions: it takes milliseconds for
-// millions of weights.
-func (t *Transform) Compute(source *array.Array) *array.Array { return t.compute(source) }
+// Compute returns the values of Result.
+func (t *Transform) Compute(source *array.Array) *array.Array {
+	if t.compute != nil {
+		return t.compute(source)
+	}
+	result := []*expr.Tensor{t.Result}
+	values, err := expr.Evaluate(&expr.Workload{Constants: []*expr.Tensor{t.Source}, Stages: result, Outputs: result}, []*array.Array{source})
+	if err != nil { // the shape of the constant is that of the source
+		panic(err)
+	}
+	return values[0]
+}
 
 // AddedBytes returns the growth of transformed constants in bytes: that of Strassen's sums, and the total.
 func (s *Schedule) AddedBytes() (sums, all int64) {
@@ -53,8 +62,6 @@ func (s *Schedule) ConstantTensor(constant int) *expr.Tensor {
 	}
 	return s.Workload.Constants[constant]
 }
-
-// constantShape returns the shape of a constant as stages read it.
 
 // winogradWeights computes the weights that transformWeights describes.
 func (t *Transform) winogradWeights(source *array.Array) *array.Array {

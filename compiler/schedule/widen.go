@@ -46,17 +46,7 @@ func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
 	}
 	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
 	result := expr.Compute(wide.Name, t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(wide.DType, source.At(i...)) })
-	s.transformed(g, t, &Transform{Source: source, Result: result, compute: func(a *array.Array) *array.Array {
-		out := array.New(wide.DType, t.Shape...)
-		for i := range out.Len() {
-			if wide.DType.IsFloat() {
-				out.SetFloat(i, a.Float(i))
-			} else {
-				out.SetInt(i, a.Int(i))
-			}
-		}
-		return out
-	}})
+	s.transformed(g, t, &Transform{Source: source, Result: result})
 	return nil
 }
 
