@@ -91,6 +91,14 @@ func Add(b *Buffer, index, term expr.Expr) *Store {
 	return &Store{Buffer: b, Index: index, Value: expr.FusedBin(expr.Add, b.Tensor.At(index), term)}
 }
 
+// Around returns loops, the first one outermost, around a block.
+func Around(loops []*For, body Block) Block {
+	for k := len(loops) - 1; k >= 0; k-- {
+		body = Block{loops[k].With(body)}
+	}
+	return body
+}
+
 // Nest returns loops of a kind over variables, the first one outermost, around a block.
 func Nest(kind Kind, body Block, vars ...*expr.Var) Block {
 	for k := len(vars) - 1; k >= 0; k-- {

@@ -22,14 +22,11 @@ func (p *padding) border(n *ir.For) ir.Stmt {
 	if n.Kind != ir.Unrolled {
 		return nil
 	}
-	loops, st := []*ir.For{}, ir.Stmt(n)
-	for loop, ok := st.(*ir.For); ok && len(loop.Body) == 1; loop, ok = st.(*ir.For) {
-		loops, st = append(loops, loop), loop.Body[0]
-	}
-	step, ok := st.(*ir.Store)
-	if !ok {
+	nest, ok := ir.PerfectNestOf(n)
+	if !ok || nest.Guard != nil {
 		return nil
 	}
+	loops, step := nest.Loops, nest.Store
 	cond, then := p.inside(step)
 	if cond == nil {
 		return nil
@@ -41,15 +38,7 @@ func (p *padding) border(n *ir.For) ir.Stmt {
 	if slices.ContainsFunc(positions, func(x *ir.For) bool { return x.Kind != ir.Unrolled || isTerm(x) }) || !slices.ContainsFunc(terms, isTerm) {
 		return nil
 	}
-	st = then
-	for _, x := range slices.Backward(terms) {
-		st = x.With(ir.Block{st})
-	}
-	st = &ir.If{Cond: cond, Then: ir.Block{st}}
-	for _, x := range slices.Backward(positions) {
-		st = x.With(ir.Block{st})
-	}
-	return st
+	return ir.Around(positions, ir.Block{&ir.If{Cond: cond, Then: ir.Around(terms, ir.Block{then})}})[0]
 }
 
 // inside returns the condition under which a step of a sum adds more than padding, and the step where it holds.

@@ -3,6 +3,7 @@ package pass
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // Padding drops padding from sums: products of zero and a constant, such as convolution weights times the zeros
@@ -73,19 +74,7 @@ func (p *padding) isPadding(e expr.Expr) bool {
 	if !ok || product.Op != expr.Mul {
 		return false
 	}
-	return isZero(product.A) && p.isConstant(product.B) || isZero(product.B) && p.isConstant(product.A)
-}
-
-func isZero(e expr.Expr) bool {
-	switch n := e.(type) {
-	case *expr.Cast:
-		return isZero(n.A)
-	case *expr.Float:
-		return n.Value == 0
-	case *expr.Int:
-		return n.Value == 0
-	}
-	return false
+	return schedule.IsZero(product.A) && p.isConstant(product.B) || schedule.IsZero(product.B) && p.isConstant(product.A)
 }
 
 // isConstant reports whether an expression is an element of a constant, possibly cast.

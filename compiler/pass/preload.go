@@ -41,21 +41,11 @@ func (l preloadLaunch) block(b ir.Block) (out ir.Block) {
 // nest splits a nest of unrolled loops around a store into its loads and the nest that uses them; ok is false if
 // the statement is not such a nest, or the number of loads is out of bounds.
 func (l preloadLaunch) nest(n *ir.For) (loaded ir.Block, rest ir.Stmt, ok bool) {
-	var loops []*ir.For
-	var st *ir.Store
-	for inner := ir.Stmt(n); st == nil; {
-		switch x := inner.(type) {
-		case *ir.For:
-			if x.Kind != ir.Unrolled || x.Range != nil || len(x.Body) != 1 {
-				return nil, nil, false
-			}
-			loops, inner = append(loops, x), x.Body[0]
-		case *ir.Store:
-			st = x
-		default:
-			return nil, nil, false
-		}
+	nest, ok := ir.PerfectNestOf(n)
+	if !ok || nest.Guard != nil || slices.ContainsFunc(nest.Loops, func(l *ir.For) bool { return l.Kind != ir.Unrolled }) {
+		return nil, nil, false
 	}
+	loops, st := nest.Loops, nest.Store
 	var loads []*expr.Load
 	total := int64(0)
 	for _, x := range l.always(st.Value) {
@@ -70,19 +60,16 @@ func (l preloadLaunch) nest(n *ir.For) (loaded ir.Block, rest ir.Stmt, ok bool) 
 	value := st.Value
 	for _, x := range loads {
 		b := &ir.Buffer{Tensor: ir.Flat(x.Tensor.Name+"_ahead", x.Tensor.DType, count(axes(x, loops))), Space: ir.Private}
-		loaded = append(loaded, &ir.Alloc{Buffer: b}, loading(b, x, axes(x, loops)))
+		loaded = append(loaded, &ir.Alloc{Buffer: b})
+		loaded = append(loaded, around(axes(x, loops), ir.Block{&ir.Store{Buffer: b, Index: iteration(axes(x, loops)), Value: x}})...)
 		value = expr.Rewrite(value, func(e expr.Expr) expr.Expr {
 			if expr.Same(e, x) {
-				return b.Tensor.At(preloadPlace(axes(x, loops)))
+				return b.Tensor.At(iteration(axes(x, loops)))
 			}
 			return e
 		})
 	}
-	rest = &ir.Store{Buffer: st.Buffer, Index: st.Index, Value: value}
-	for _, loop := range slices.Backward(loops) {
-		rest = loop.With(ir.Block{rest})
-	}
-	return loaded, rest, true
+	return loaded, ir.Around(loops, ir.Block{&ir.Store{Buffer: st.Buffer, Index: st.Index, Value: value}})[0], true
 }
 
 // always returns the loads from global memory that a value makes unconditionally.
@@ -114,6 +101,7 @@ func axes(x *expr.Load, loops []*ir.For) (used []*ir.For) {
 	return used
 }
 
+// count returns the number of iterations of a nest.
 func count(loops []*ir.For) int64 {
 	n := int64(1)
 	for _, l := range loops {
@@ -122,27 +110,11 @@ func count(loops []*ir.For) int64 {
 	return n
 }
 
-// preloadPlace returns the number of the current iteration of a nest.
-func preloadPlace(loops []*ir.For) expr.Expr {
+// iteration returns the number of the current iteration of a nest.
+func iteration(loops []*ir.For) expr.Expr {
 	at := expr.I(0)
 	for _, l := range loops {
 		at = expr.AddE(expr.MulE(at, expr.I(l.Extent)), l.Var)
 	}
 	return expr.Simplify(at)
-}
-
-// loading returns the loops that fill a buffer.
-func loading(b *ir.Buffer, x *expr.Load, loops []*ir.For) ir.Stmt {
-	own := make([]*ir.For, len(loops))
-	values := map[*expr.Var]expr.Expr{}
-	for k, l := range loops {
-		v := *l.Var
-		own[k] = &ir.For{Var: &v, Extent: l.Extent, Kind: ir.Unrolled}
-		values[l.Var] = &v
-	}
-	st := ir.Stmt(&ir.Store{Buffer: b, Index: preloadPlace(own), Value: expr.Substitute(x, values)})
-	for _, l := range slices.Backward(own) {
-		st = l.With(ir.Block{st})
-	}
-	return st
 }

@@ -16,14 +16,14 @@ type trial struct {
 	of       *expr.Var
 	vars     []*expr.Var
 	// values holds the current values of the variables.
-	values map[*expr.Var]int64
+	values map[*expr.Var]expr.Expr
 	// owners maps each written element to the value of the variable that wrote it.
-	owners map[int64]int64
+	owners map[int64]expr.Expr
 }
 
 // tried decides distinct by enumeration if the index takes few values: rows of rows leave gaps that the bound misses.
 func tried(index expr.Expr, elements int64, of *expr.Var) bool {
-	t := &trial{index: index, elements: elements, of: of, vars: []*expr.Var{of}, values: map[*expr.Var]int64{}, owners: map[int64]int64{}}
+	t := &trial{index: index, elements: elements, of: of, vars: []*expr.Var{of}, values: map[*expr.Var]expr.Expr{}, owners: map[int64]expr.Expr{}}
 	expr.Walk(index, func(e expr.Expr) {
 		if v, ok := e.(*expr.Var); ok && !slices.Contains(t.vars, v) {
 			t.vars = append(t.vars, v)
@@ -45,7 +45,7 @@ func (t *trial) over(vars []*expr.Var) bool {
 		return t.once()
 	}
 	for k := range vars[0].Extent {
-		t.values[vars[0]] = k
+		t.values[vars[0]] = expr.I(k)
 		if !t.over(vars[1:]) {
 			return false
 		}
@@ -55,49 +55,16 @@ func (t *trial) over(vars []*expr.Var) bool {
 
 // once records the elements at the current index.
 func (t *trial) once() bool {
-	at, ok := t.value(t.index)
+	at, ok := expr.Simplifier{Values: t.values}.Simplify(t.index).(*expr.Int)
+	if !ok {
+		return false
+	}
 	for k := range t.elements {
-		owner, taken := t.owners[at+k]
-		ok = ok && (!taken || owner == t.values[t.of])
-		t.owners[at+k] = t.values[t.of]
-	}
-	return ok
-}
-
-// value evaluates an expression; ok is false for operators that are rare in indices.
-func (t *trial) value(e expr.Expr) (v int64, ok bool) {
-	switch n := e.(type) {
-	case *expr.Int:
-		return n.Value, true
-	case *expr.Var:
-		return t.values[n], true
-	case *expr.Binary:
-		a, known := t.value(n.A)
-		b, ok := t.value(n.B)
-		if !known || !ok {
-			return 0, false
+		owner, taken := t.owners[at.Value+k]
+		if taken && !expr.Same(owner, t.values[t.of]) {
+			return false
 		}
-		return compute(n.Op, a, b)
+		t.owners[at.Value+k] = t.values[t.of]
 	}
-	return 0, false
-}
-
-func compute(op expr.BinaryOp, a, b int64) (v int64, ok bool) {
-	switch op {
-	case expr.Add:
-		return a + b, true
-	case expr.Sub:
-		return a - b, true
-	case expr.Mul:
-		return a * b, true
-	case expr.FloorDiv:
-		if a >= 0 && b > 0 {
-			return a / b, true
-		}
-	case expr.FloorMod:
-		if a >= 0 && b > 0 {
-			return a % b, true
-		}
-	}
-	return 0, false
+	return true
 }

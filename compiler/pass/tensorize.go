@@ -191,8 +191,8 @@ const (
 
 // run returns the loop over the terms with its instructions.
 func (p *tensorizeProduct) run() ir.Block {
-	a := ir.Flat("a", array.Uint32, p.parts()*registersA*p.a.count())
-	b := ir.Flat("b", array.Uint32, p.parts()*registersB*p.b.count())
+	a := ir.Flat("a", array.Uint32, p.parts()*registersA*count(p.a.loops))
+	b := ir.Flat("b", array.Uint32, p.parts()*registersB*count(p.b.loops))
 	regsA, regsB := &ir.Buffer{Tensor: a, Space: ir.Private}, &ir.Buffer{Tensor: b, Space: ir.Private}
 	body := ir.Block{&ir.Alloc{Buffer: regsA}, &ir.Alloc{Buffer: regsB}}
 	body = append(body, p.fetch(p.a, regsA, registersA)...)
@@ -235,24 +235,6 @@ func warpVarsOf(m *match) warpVars {
 	return warpVars{v[0], v[1], v[2], v[3], v[4], v[5], v[6]}
 }
 
-// count returns the number of the operand's matrices in a warp.
-func (o tensorizeOperand) count() int64 {
-	n := int64(1)
-	for _, l := range o.loops {
-		n *= l.Extent
-	}
-	return n
-}
-
-// number returns the number of a matrix within its warp.
-func (o tensorizeOperand) number() expr.Expr {
-	at := expr.I(0)
-	for _, l := range o.loops {
-		at = expr.AddE(expr.MulE(at, expr.I(l.Extent)), l.Var)
-	}
-	return at
-}
-
 // around wraps a block in copies of the operand's loops.
 func around(loops []*ir.For, b ir.Block) ir.Block {
 	fresh := map[*expr.Var]expr.Expr{}
@@ -279,7 +261,7 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 			for e := range packed {
 				elements[e] = o.tensor.At(linear(o.at(expr.I(r*packed+e)), mine).Expr())
 			}
-			index := expr.AddE(expr.MulE(o.number(), expr.I(p.parts()*registers)), expr.I(part*registers+r))
+			index := expr.AddE(expr.MulE(iteration(o.loops), expr.I(p.parts()*registers)), expr.I(part*registers+r))
 			stores = append(stores, &ir.Store{Buffer: to, Index: index, Value: nvidia.Pack(p.terms.Format, part == 1, elements)})
 		}
 	}
@@ -290,8 +272,8 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 func (p *tensorizeProduct) multiply(a, b *ir.Buffer) ir.Block {
 	one := func(partA, partB int64) ir.Stmt {
 		return ir.Exec(p.Instruction, p.operands[0].arg(),
-			ir.At(a, expr.AddE(expr.MulE(p.a.number(), expr.I(p.parts()*registersA)), expr.I(partA*registersA))),
-			ir.At(b, expr.AddE(expr.MulE(p.b.number(), expr.I(p.parts()*registersB)), expr.I(partB*registersB))))
+			ir.At(a, expr.AddE(expr.MulE(iteration(p.a.loops), expr.I(p.parts()*registersA)), expr.I(partA*registersA))),
+			ir.At(b, expr.AddE(expr.MulE(iteration(p.b.loops), expr.I(p.parts()*registersB)), expr.I(partB*registersB))))
 	}
 	all := ir.Block{one(0, 0)}
 	if p.parts() == 2 {

@@ -20,7 +20,7 @@ func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, regis
 	if from == nil || from.Space != ir.Shared || from.Row > 0 || format.Packed() == 1 || !format.Holds(o.tensor.DType) || turned && !o.linesAdjoin(v) {
 		return nil
 	}
-	count, index, place, at := registers, o.index.Expr(), o.number(), p.step()
+	count, index, place, at := registers, o.index.Expr(), iteration(o.loops), p.step()
 	// One register of a line holds half of an instruction's terms, and the next one the other half.
 	at[v.half] = remainder(p.octet, 2)
 	switch {
@@ -57,16 +57,16 @@ func (o tensorizeOperand) linesAdjoin(v warpVars) bool {
 
 // byTwo returns the operand with an innermost loop over pairs of matrices, its index in one of the pair, and the
 // number of the first one.
-func (o tensorizeOperand) byTwo(which expr.Expr) (pairs tensorizeOperand, index, place expr.Expr) {
+func (o tensorizeOperand) byTwo(which expr.Expr) (pairs tensorizeOperand, index, first expr.Expr) {
 	last := len(o.loops) - 1
 	n := *o.loops[last]
 	v := n.Var
 	n.Extent /= 2
 	n.Var = &expr.Var{Name: v.Name, Extent: n.Extent}
-	first := expr.MulE(n.Var, expr.I(2))
-	index = expr.Substitute(o.index.Expr(), map[*expr.Var]expr.Expr{v: expr.AddE(first, which)})
-	place = expr.Substitute(o.number(), map[*expr.Var]expr.Expr{v: first})
-	return tensorizeOperand{matched: o.matched, loops: append(slices.Clone(o.loops[:last]), &n)}, index, place
+	even := expr.MulE(n.Var, expr.I(2))
+	index = expr.Substitute(o.index.Expr(), map[*expr.Var]expr.Expr{v: expr.AddE(even, which)})
+	first = expr.Substitute(iteration(o.loops), map[*expr.Var]expr.Expr{v: even})
+	return tensorizeOperand{matched: o.matched, loops: append(slices.Clone(o.loops[:last]), &n)}, index, first
 }
 
 // linear returns an index after substituting the given values.

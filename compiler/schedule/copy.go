@@ -18,7 +18,7 @@ func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
 		if !isSelect {
 			break
 		}
-		if len(expr.Loads(n.Cond)) > 0 || !isZero(n.B) {
+		if len(expr.Loads(n.Cond)) > 0 || !IsZero(n.B) {
 			return nil, nil, false
 		}
 		if e = n.A; valid == nil {
@@ -31,11 +31,11 @@ func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
 	return from, valid, ok && len(expr.Loads(from)) == 1
 }
 
-// isZero reports whether a value is a zero of any type: padding in 16-bit types is a converted zero.
-func isZero(e expr.Expr) bool {
+// IsZero reports whether a value is a zero of any type: padding in 16-bit types is a converted zero.
+func IsZero(e expr.Expr) bool {
 	switch n := e.(type) {
 	case *expr.Cast:
-		return isZero(n.A)
+		return IsZero(n.A)
 	case *expr.Float:
 		return n.Value == 0 && !math.Signbit(n.Value)
 	case *expr.Int:

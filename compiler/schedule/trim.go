@@ -81,7 +81,7 @@ func (s *Schedule) Windows(g *Stage, axis *expr.Var) (windows []Window) {
 		return nil
 	}
 	value, ok := pad.Body.(*expr.Select)
-	if !ok || !isZero(value.B) || len(pad.Reduce) > 0 {
+	if !ok || !IsZero(value.B) || len(pad.Reduce) > 0 {
 		return nil
 	}
 	for d, index := range a.Index {
