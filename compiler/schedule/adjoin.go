@@ -15,39 +15,36 @@ import (
 // stage casts the operands, the copies have type as, which must hold all their values; Invalid keeps their own
 // type. Adjoin must precede other primitives on the stage.
 func (s *Schedule) Adjoin(stageID int, multiple int64, as array.DType) (copied int, err error) {
-	g, err := s.stage(stageID)
-	if err != nil {
-		return 0, fmt.Errorf("adjoin: %w", err)
-	}
-	if multiple < 1 || multiple > maxExtended {
-		return 0, fmt.Errorf("adjoin: %d is not a multiple, or more than %d", multiple, maxExtended)
-	}
-	a, err := s.adjoining(g)
-	if err == nil {
-		err = a.held(g, as)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("adjoin: %w", err)
-	}
-	axis := &expr.Var{Name: a.outer.Name, Extent: (a.terms() + multiple - 1) / multiple * multiple}
-	data, from := a.copied(as, axis.Extent)
-	tr := a.transform(as, axis.Extent)
-	tr.Tensor = expr.NewConstant(tr.Result.Name, tr.Result.DType, tr.Result.Shape...)
-	s.Transforms[s.Constant(a.weights.Tensor)] = tr
-	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
-		switch l, ok := e.(*expr.Load); {
-		case !ok:
-		case l.Tensor == a.weights.Tensor:
-			return tr.Tensor.At(append(others(l.Index, a.row, a.column), axis)...)
-		case l.Tensor == a.data.Tensor:
-			return data.At(append(slices.Clone(l.Index[:len(l.Index)-2]), expr.AddE(expr.MulE(from, expr.I(a.inner.Extent)), axis))...)
+	err = s.replace("adjoin", stageID, []int{int(multiple), int(as)}, func(g *Stage) error {
+		if multiple < 1 || multiple > maxExtended {
+			return fmt.Errorf("%d is not a multiple, or more than %d", multiple, maxExtended)
 		}
-		return e
+		a, err := s.adjoining(g)
+		if err == nil {
+			err = a.held(g, as)
+		}
+		if err != nil {
+			return err
+		}
+		axis := &expr.Var{Name: a.outer.Name, Extent: (a.terms() + multiple - 1) / multiple * multiple}
+		data, from := a.copied(as, axis.Extent)
+		weights := s.transform(s.Constant(a.weights.Tensor), a.transform(as, axis.Extent))
+		g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
+			switch l, ok := e.(*expr.Load); {
+			case !ok:
+			case l.Tensor == a.weights.Tensor:
+				return weights.At(append(others(l.Index, a.row, a.column), axis)...)
+			case l.Tensor == a.data.Tensor:
+				return data.At(append(slices.Clone(l.Index[:len(l.Index)-2]), expr.AddE(expr.MulE(from, expr.I(a.inner.Extent)), axis))...)
+			}
+			return e
+		})
+		g.Reduce = append(slices.Clone(g.Reduce[:len(g.Reduce)-2]), axis)
+		g.resetNest()
+		copied = s.added(data).ID
+		return nil
 	})
-	g.Reduce = append(slices.Clone(g.Reduce[:len(g.Reduce)-2]), axis)
-	g.resetNest()
-	s.record("adjoin", stageID, int(multiple), int(as))
-	return s.added(data).ID, nil
+	return copied, err
 }
 
 // adjoining is a sum of products over two axes with contiguous terms.
@@ -63,11 +60,8 @@ func (a *adjoining) terms() int64 { return a.outer.Extent * a.inner.Extent }
 // adjoining matches the operands of a stage, or returns an error if they cannot be adjoined.
 func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
 	first, second, product := Factors(g.Body)
-	switch {
-	case g.Combiner != expr.Sum || !product || first.Tensor == second.Tensor || len(g.Reduce) < 2:
+	if g.Combiner != expr.Sum || !product || first.Tensor == second.Tensor || len(g.Reduce) < 2 {
 		return nil, fmt.Errorf("stage %d is not a sum of products of two tensors over two axes", g.ID)
-	case s.scheduled(g) || g.Decay != nil || g.Kept != nil:
-		return nil, fmt.Errorf("stage %d was already scheduled", g.ID)
 	}
 	last := len(g.Reduce) - 1
 	if anyLimited(g.Reduce[last-1:]...) {

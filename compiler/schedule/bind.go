@@ -22,27 +22,25 @@ var boundKinds = map[Level]Kind{BlockLevel: Block, ThreadLevel: Thread}
 // one leaf of each level, blocks outside threads; fuse leaves first. Iterations must write disjoint elements, so a
 // stage with shifted tiles, which overlap, cannot be bound.
 func (s *Schedule) Bind(stageID, iterID int, level Level) error {
-	g, it, err := s.leaf(stageID, iterID)
 	kind, known := boundKinds[level]
-	switch {
-	case err != nil:
-		return fmt.Errorf("bind: %w", err)
-	case !known:
-		return fmt.Errorf("bind: %d is not a level", level)
-	case it.Kind != Serial:
-		return fmt.Errorf("bind: iterator %d of stage %d is already annotated", iterID, stageID)
-	case it.Reduce:
-		return fmt.Errorf("bind: iterator %d of stage %d is a reduction", iterID, stageID)
-	case kind == Block && g.Consumer != nil:
-		return fmt.Errorf("bind: stage %d is computed inside another, whose blocks it shares", stageID)
-	case g.has(kind):
-		return fmt.Errorf("bind: stage %d already has an iterator of that level", stageID)
-	case slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Split != nil && (it.Split.Tail == Shift || it.Split.Tail == Fit) }):
-		return fmt.Errorf("bind: stage %d has a shifted tile or a fitted one, which threads cannot compute", stageID)
-	}
-	it.Kind = kind
-	s.record("bind", stageID, iterID, int(level))
-	return nil
+	return s.changeLeaf("bind", stageID, []int{iterID, int(level)}, func(g *Stage, it *Iter) error {
+		switch {
+		case !known:
+			return fmt.Errorf("%d is not a level", level)
+		case it.Kind != Serial:
+			return fmt.Errorf("iterator %d of stage %d is already annotated", iterID, stageID)
+		case it.Reduce:
+			return fmt.Errorf("iterator %d of stage %d is a reduction", iterID, stageID)
+		case kind == Block && g.Consumer != nil:
+			return fmt.Errorf("stage %d is computed inside another, whose blocks it shares", stageID)
+		case g.has(kind):
+			return fmt.Errorf("stage %d already has an iterator of that level", stageID)
+		case slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Split != nil && (it.Split.Tail == Shift || it.Split.Tail == Fit) }):
+			return fmt.Errorf("stage %d has a shifted tile or a fitted one, which threads cannot compute", stageID)
+		}
+		it.Kind = kind
+		return nil
+	})
 }
 
 // leafOf returns the first leaf of a kind, or nil.
@@ -64,37 +62,32 @@ func (g *Stage) Bound() bool { return g.has(Block) || g.has(Thread) }
 // UnitLoop adds a loop of one iteration around a stage's nest, as TVM's add_unit_loop does, and returns its number.
 // A stage without axes has no other loop to bind to blocks or threads, or to compute other stages in.
 func (s *Schedule) UnitLoop(stageID int) (iter int, err error) {
-	g, err := s.stage(stageID)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("unit-loop: %w", err)
-	case g.noBoxes() != nil:
-		return 0, fmt.Errorf("unit-loop: %w", g.noBoxes())
-	case len(g.Iters) >= maxIters:
-		return 0, fmt.Errorf("unit-loop: stage %d has too many iterators", stageID)
-	}
-	it := g.newIter(false)
-	g.Leaves = append([]*Iter{it}, g.Leaves...)
-	s.record("unit-loop", stageID)
-	return it.ID, nil
+	err = s.change("unit-loop", stageID, nil, func(g *Stage) error {
+		switch {
+		case g.TMA:
+			return g.noBoxes()
+		case len(g.Iters) >= maxIters:
+			return fmt.Errorf("stage %d has too many iterators", stageID)
+		}
+		it := g.newIter(false)
+		g.Leaves, iter = append([]*Iter{it}, g.Leaves...), it.ID
+		return nil
+	})
+	return iter, err
 }
 
 // Shuffle combines the terms of a leaf, which are results of neighbouring threads of a warp, by register exchange.
 // The stage must combine the partial results of another one, in which each thread computes the result of its
 // number. Other loops fall back to shared memory.
 func (s *Schedule) Shuffle(stageID, iterID int) error {
-	g, it, err := s.leaf(stageID, iterID)
-	if err != nil {
-		return fmt.Errorf("shuffle: %w", err)
-	}
-	partial, isLoad := g.Body.(*expr.Load)
-	switch {
-	case !it.Reduce || it.Axis < 0 || len(g.Reduce) != 1:
-		return fmt.Errorf("shuffle: iterator %d of stage %d is not all of its reduction", iterID, stageID)
-	case !isLoad || s.Producer(partial.Tensor) == nil:
-		return fmt.Errorf("shuffle: stage %d does not combine the results of another stage", stageID)
-	case s.attachedAt(it):
-		return fmt.Errorf("shuffle: a stage is computed at iterator %d of stage %d", iterID, stageID)
-	}
-	return s.annotate("shuffle", stageID, iterID, Lanewise)
+	return s.annotate("shuffle", stageID, iterID, Lanewise, func(g *Stage, it *Iter) error {
+		partial, isLoad := g.Body.(*expr.Load)
+		switch {
+		case !it.Reduce || it.Axis < 0 || len(g.Reduce) != 1:
+			return fmt.Errorf("iterator %d of stage %d is not all of its reduction", iterID, stageID)
+		case !isLoad || s.Producer(partial.Tensor) == nil:
+			return fmt.Errorf("stage %d does not combine the results of another stage", stageID)
+		}
+		return nil
+	})
 }

@@ -48,33 +48,28 @@ var integerBlocks = algorithm{"INT8", Fast, 1 << 12, 1}
 // next four, and signed codes are offset by 128. With BlockFloats, halves form words of eight neighbours [steps,
 // N]. Blockwise must precede other primitives on the stage and the constant. BlockIntegers requires fast numerics.
 func (s *Schedule) Blockwise(stageID int, form BlockForm) (made BlockwiseStages, err error) {
-	g, err := s.stage(stageID)
-	if err != nil {
-		return made, fmt.Errorf("blockwise: %w", err)
-	}
-	if form > BlockIntegers {
-		return made, fmt.Errorf("blockwise: %d is not a form", form)
-	}
-	if s.scheduled(g) || g.Decay != nil || g.Kept != nil {
-		return made, fmt.Errorf("blockwise: stage %d was already scheduled", stageID)
-	}
-	p, err := s.matchBlocks(g)
-	if err != nil {
-		return made, fmt.Errorf("blockwise: stage %d %w", stageID, err)
-	}
-	if err := s.transformable(g, p.weights.Tensor); err != nil {
-		return made, fmt.Errorf("blockwise: %w", err)
-	}
-	b := &blockwise{blockProduct: p, s: s, form: form, size: p.block}
-	if form == BlockIntegers {
-		b.size = p.group()
-	}
-	if err := b.check(g); err != nil {
-		return made, fmt.Errorf("blockwise: stage %d %w", stageID, err)
-	}
-	made = b.apply(g)
-	s.record("blockwise", stageID, int(form))
-	return made, nil
+	err = s.replace("blockwise", stageID, []int{int(form)}, func(g *Stage) error {
+		if form > BlockIntegers {
+			return fmt.Errorf("%d is not a form", form)
+		}
+		p, err := s.matchBlocks(g)
+		if err != nil {
+			return fmt.Errorf("stage %d %w", stageID, err)
+		}
+		if err := s.transformable(g, p.weights.Tensor); err != nil {
+			return err
+		}
+		b := &blockwise{blockProduct: p, s: s, form: form, size: p.block}
+		if form == BlockIntegers {
+			b.size = p.group()
+		}
+		if err := b.check(g); err != nil {
+			return fmt.Errorf("stage %d %w", stageID, err)
+		}
+		made = b.apply(g)
+		return nil
+	})
+	return made, err
 }
 
 // blockwise computes a product block by block.

@@ -21,9 +21,7 @@ func (b *blockwise) layOut(g *Stage) *expr.Tensor {
 	default:
 		tr.Result, tr.compute = b.bytes(source)
 	}
-	tr.Tensor = expr.NewConstant(tr.Result.Name, tr.Result.DType, tr.Result.Shape...)
-	b.s.Transforms[b.constant] = tr
-	return tr.Tensor
+	return b.s.transform(b.constant, tr)
 }
 
 // bytes stores four neighbours of a column contiguously, as unsigned values.

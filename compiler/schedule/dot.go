@@ -21,22 +21,19 @@ var squaresOfBFloat16 = algorithm{"BF16 squares", Fast, 2, 1}
 // lacks them for their types, the step falls back to plain arithmetic, which is slow but correct. SquareBytes of
 // bfloat16 require fast numerics.
 func (s *Schedule) Dot(stageID, iterID int) error {
-	g, it, err := s.leaf(stageID, iterID)
-	switch {
-	case err != nil:
-		return fmt.Errorf("dot: %w", err)
-	case !it.Reduce || g.Combiner != expr.Sum:
-		return fmt.Errorf("dot: iterator %d of stage %d is not of a sum", iterID, stageID)
-	case s.attachedAt(it):
-		return fmt.Errorf("dot: a stage is computed at iterator %d of stage %d", iterID, stageID)
-	}
-	if err := s.annotate("dot", stageID, iterID, Dotted); err != nil {
-		return err
-	}
-	if a, b, ok := Factors(g.Body); ok && a.DType() == array.BFloat16 && b.DType() == array.BFloat16 && g.terms(it)*a.DType().Bytes() == SquareBytes {
+	var squares bool
+	err := s.annotate("dot", stageID, iterID, Dotted, func(g *Stage, it *Iter) error {
+		if !it.Reduce || g.Combiner != expr.Sum {
+			return fmt.Errorf("iterator %d of stage %d is not of a sum", iterID, stageID)
+		}
+		a, b, ok := Factors(g.Body)
+		squares = ok && a.DType() == array.BFloat16 && b.DType() == array.BFloat16 && g.terms(it)*a.DType().Bytes() == SquareBytes
+		return nil
+	})
+	if err == nil && squares {
 		s.algorithms = append(s.algorithms, squaresOfBFloat16)
 	}
-	return nil
+	return err
 }
 
 // terms returns the extent of an iterator that is a whole axis or the inner part of a split; 0 for others.

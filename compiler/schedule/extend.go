@@ -18,45 +18,40 @@ const maxExtended = 1 << 10
 // only, while the other one is read as a window: its added terms then multiply arbitrary elements by zero. Extend
 // must precede other primitives on the stage.
 func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error) {
-	g, err := s.stage(stageID)
-	if err != nil {
-		return copies, fmt.Errorf("extend: %w", err)
-	}
-	a, b, product := Factors(g.Body)
-	switch {
-	case multiple < 1 || multiple > maxExtended:
-		return copies, fmt.Errorf("extend: %d is not a multiple, or more than %d", multiple, maxExtended)
-	case g.Combiner != expr.Sum || !product || a.Tensor == b.Tensor || len(g.Reduce) == 0:
-		return copies, fmt.Errorf("extend: stage %d is not a sum of products of two tensors", stageID)
-	case s.scheduled(g) || g.Decay != nil || g.Kept != nil:
-		return copies, fmt.Errorf("extend: stage %d was already scheduled", stageID)
-	}
-	last := len(g.Reduce) - 1
-	if anyLimited(g.Reduce[last]) {
-		return copies, fmt.Errorf("extend: the last reduction axis of stage %d is open", stageID)
-	}
-	terms := g.Reduce[last].Extent
-	axis := &expr.Var{Name: g.Reduce[last].Name, Extent: (terms + multiple - 1) / multiple * multiple}
-	var along [2]reach
-	for k, l := range []*expr.Load{a, b} {
-		along[k] = reachOf(l, g.Reduce[last], axis.Extent)
-		if along[k].dim < 0 || along[k].window && (along[1-k].window || g.Tensor.DType.IsFloat()) {
-			return copies, fmt.Errorf("extend: the last reduction axis of stage %d is not an index of both operands", stageID)
+	err = s.replace("extend", stageID, []int{int(multiple)}, func(g *Stage) error {
+		a, b, product := Factors(g.Body)
+		last := len(g.Reduce) - 1
+		switch {
+		case multiple < 1 || multiple > maxExtended:
+			return fmt.Errorf("%d is not a multiple, or more than %d", multiple, maxExtended)
+		case g.Combiner != expr.Sum || !product || a.Tensor == b.Tensor || last < 0:
+			return fmt.Errorf("stage %d is not a sum of products of two tensors", stageID)
+		case anyLimited(g.Reduce[last]):
+			return fmt.Errorf("the last reduction axis of stage %d is open", stageID)
 		}
-		if l.Tensor.Role == expr.Constant {
-			if err := s.transformable(g, l.Tensor); err != nil {
-				return copies, fmt.Errorf("extend: %w", err)
+		terms := g.Reduce[last].Extent
+		axis := &expr.Var{Name: g.Reduce[last].Name, Extent: (terms + multiple - 1) / multiple * multiple}
+		var along [2]reach
+		for k, l := range []*expr.Load{a, b} {
+			along[k] = reachOf(l, g.Reduce[last], axis.Extent)
+			if along[k].dim < 0 || along[k].window && (along[1-k].window || g.Tensor.DType.IsFloat()) {
+				return fmt.Errorf("the last reduction axis of stage %d is not an index of both operands", stageID)
+			}
+			if l.Tensor.Role == expr.Constant {
+				if err := s.transformable(g, l.Tensor); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	for k, l := range []*expr.Load{a, b} {
-		copies[k] = s.extendOperand(g, l.Tensor, along[k])
-	}
-	g.Body = expr.Substitute(g.Body, map[*expr.Var]expr.Expr{g.Reduce[last]: axis})
-	g.Reduce = append(slices.Clone(g.Reduce[:last]), axis)
-	g.resetNest()
-	s.record("extend", stageID, int(multiple))
-	return copies, nil
+		for k, l := range []*expr.Load{a, b} {
+			copies[k] = s.extendOperand(g, l.Tensor, along[k])
+		}
+		g.Body = expr.Substitute(g.Body, map[*expr.Var]expr.Expr{g.Reduce[last]: axis})
+		g.Reduce = append(slices.Clone(g.Reduce[:last]), axis)
+		g.resetNest()
+		return nil
+	})
+	return copies, err
 }
 
 // reach describes how far an operand is read along a dimension (-1 for none): its elements, padded with zeros to
@@ -121,15 +116,14 @@ func extended(t *expr.Tensor, r reach) *expr.Tensor {
 
 // extendConstant makes a stage load a constant padded with zeros along a dimension.
 func (s *Schedule) extendConstant(g *Stage, t *expr.Tensor, r reach) {
-	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
-	result := extended(source, r)
-	s.transformed(g, t, &Transform{Source: source, Result: result, compute: func(a *array.Array) *array.Array {
-		out := array.New(t.DType, result.Shape...)
+	tr := s.transformed(g, t, func(source *expr.Tensor) *expr.Tensor { return extended(source, r) })
+	tr.compute = func(a *array.Array) *array.Array {
+		out := array.New(t.DType, tr.Result.Shape...)
 		row := array.Elements(t.Shape[r.dim+1:]) * t.DType.Bytes()
 		from, to := t.Shape[r.dim]*row, r.extent*row
 		for k := range array.Elements(t.Shape[:r.dim]) {
 			copy(out.Data[k*to:], a.Data[k*from:k*from+r.elements*row])
 		}
 		return out
-	}})
+	}
 }

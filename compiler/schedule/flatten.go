@@ -11,30 +11,28 @@ import (
 // an extent of one. Tiles of the merged axis continue from the end of a row at the start of the next, so that only the
 // last tile is partial. The stage must not be an output. Flatten must precede other primitives on the stage.
 func (s *Schedule) Flatten(stageID int, axes ...int) error {
-	g, err := s.stage(stageID)
-	switch {
-	case err != nil:
-		return fmt.Errorf("flatten: %w", err)
-	case g.IsOutput:
-		return fmt.Errorf("flatten: stage %d is an output", stageID)
-	case s.scheduled(g) || g.Decay != nil || g.Kept != nil || s.decays(g):
-		return fmt.Errorf("flatten: stage %d was already scheduled", stageID)
-	case len(axes) < 2 || !slices.IsSorted(axes) || len(slices.Compact(slices.Clone(axes))) != len(axes) || axes[0] < 0 || axes[len(axes)-1] >= len(g.Axes):
-		return fmt.Errorf("flatten: %v are not two or more of the %d axes of stage %d, ascending", axes, len(g.Axes), stageID)
-	}
-	f := newFlattening(g, axes)
-	for _, x := range append(s.Consumers(g), g) {
-		if f.size(x.Body) > maxBodyNodes {
-			return fmt.Errorf("flatten: stage %d would make the body of stage %d larger than %d nodes", stageID, x.ID, maxBodyNodes)
+	return s.replace("flatten", stageID, axes, func(g *Stage) error {
+		switch {
+		case g.IsOutput:
+			return fmt.Errorf("stage %d is an output", stageID)
+		case g.Kept != nil || s.decays(g):
+			return fmt.Errorf("stage %d was already scheduled", stageID)
+		case len(axes) < 2 || !slices.IsSorted(axes) || len(slices.Compact(slices.Clone(axes))) != len(axes) || axes[0] < 0 || axes[len(axes)-1] >= len(g.Axes):
+			return fmt.Errorf("%v are not two or more of the %d axes of stage %d, ascending", axes, len(g.Axes), stageID)
 		}
-	}
-	for _, c := range s.Consumers(g) {
-		c.Body = f.rewritten(c.Body)
-	}
-	g.Tensor, g.Axes, g.Body = f.result, f.result.Axes, expr.Substitute(g.Body, f.values)
-	g.resetNest()
-	s.record("flatten", append([]int{stageID}, axes...)...)
-	return nil
+		f := newFlattening(g, axes)
+		for _, x := range append(s.Consumers(g), g) {
+			if f.size(x.Body) > maxBodyNodes {
+				return fmt.Errorf("stage %d would make the body of stage %d larger than %d nodes", stageID, x.ID, maxBodyNodes)
+			}
+		}
+		for _, c := range s.Consumers(g) {
+			c.Body = f.rewritten(c.Body)
+		}
+		g.Tensor, g.Axes, g.Body = f.result, f.result.Axes, expr.Substitute(g.Body, f.values)
+		g.resetNest()
+		return nil
+	})
 }
 
 // flattening holds the substitutions of Flatten.

@@ -14,31 +14,20 @@ const maxInterleaved = 64
 // as in CacheRead. The copy is a new stage, whose number is returned. Its dimensions are the tensor's other ones in
 // order, then groups of neighbours, inside, and the neighbours of a group. Zeros fill an incomplete last group.
 func (s *Schedule) Interleave(stageID, load, dim, inside int, factor int64) (copied int, err error) {
-	g, err := s.stage(stageID)
-	if err != nil {
-		return 0, fmt.Errorf("interleave: %w", err)
-	}
-	tensors := distinctLoads(g.Body)
-	switch {
-	case load < 0 || load >= len(tensors):
-		return 0, fmt.Errorf("interleave: stage %d loads no tensor %d", stageID, load)
-	case factor < 1 || factor > maxInterleaved:
-		return 0, fmt.Errorf("interleave: %d neighbours are none, or more than %d", factor, maxInterleaved)
-	}
-	if expr.Size(g.Body) > maxBodyNodes/2 {
-		return 0, fmt.Errorf("interleave: the body of stage %d would be larger than %d nodes", stageID, maxBodyNodes)
-	}
-	t := tensors[load]
-	if rank := len(t.Shape); dim < 0 || inside < 0 || dim >= rank || inside >= rank || dim == inside {
-		return 0, fmt.Errorf("interleave: %d and %d are not two of the %d dimensions of the tensor", dim, inside, rank)
-	}
-	through := interleaved(t, dim, inside, factor)
-	g.Body = expr.RewriteLoads(g.Body, t, func(l *expr.Load) expr.Expr {
-		by := expr.I(factor)
-		return through.At(append(others(l.Index, dim, inside), expr.Bin(expr.FloorDiv, l.Index[dim], by), l.Index[inside], expr.Bin(expr.FloorMod, l.Index[dim], by))...)
+	return s.copied("interleave", stageID, load, []int{dim, inside, int(factor)}, func(g *Stage, t *expr.Tensor) (*expr.Tensor, func(*expr.Load) expr.Expr, error) {
+		switch rank := len(t.Shape); {
+		case factor < 1 || factor > maxInterleaved:
+			return nil, nil, fmt.Errorf("%d neighbours are none, or more than %d", factor, maxInterleaved)
+		case expr.Size(g.Body) > maxBodyNodes/2:
+			return nil, nil, fmt.Errorf("the body of stage %d would be larger than %d nodes", stageID, maxBodyNodes)
+		case dim < 0 || inside < 0 || dim >= rank || inside >= rank || dim == inside:
+			return nil, nil, fmt.Errorf("%d and %d are not two of the %d dimensions of the tensor", dim, inside, rank)
+		}
+		through, by := interleaved(t, dim, inside, factor), expr.I(factor)
+		return through, func(l *expr.Load) expr.Expr {
+			return through.At(append(others(l.Index, dim, inside), expr.Bin(expr.FloorDiv, l.Index[dim], by), l.Index[inside], expr.Bin(expr.FloorMod, l.Index[dim], by))...)
+		}, nil
 	})
-	s.record("interleave", stageID, load, dim, inside, int(factor))
-	return s.added(through).ID, nil
 }
 
 // interleaved returns the interleaved copy of a tensor.

@@ -16,26 +16,24 @@ import (
 // Each piece has exponentials relative to the largest x so far, and mixed is rescaled accordingly before it adds a
 // piece. The stages of a row's maxima and sums may then be computed in the loop over pieces, and are read after it.
 // Online must precede other primitives on these stages.
-func (s *Schedule) Online(stageID int, piece int64) (*OnlineStages, error) {
-	mixed, err := s.stage(stageID)
-	if err != nil {
-		return nil, fmt.Errorf("online: %w", err)
-	}
-	f, ok := s.softmaxOf(mixed)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("online: stage %d is not a sum of products with a softmax", stageID)
-	case piece < 1 || piece > f.terms:
-		return nil, fmt.Errorf("online: pieces of %d are not between 1 and the %d terms of stage %d", piece, f.terms, stageID)
-	}
-	for _, g := range []*Stage{f.mixed, f.exp, f.largest, f.sum} {
-		if s.scheduled(g) || g.IsOutput {
-			return nil, fmt.Errorf("online: stage %d was already scheduled, or is an output", g.ID)
+func (s *Schedule) Online(stageID int, piece int64) (made *OnlineStages, err error) {
+	err = s.change("online", stageID, []int{int(piece)}, func(mixed *Stage) error {
+		f, ok := s.softmaxOf(mixed)
+		switch {
+		case !ok:
+			return fmt.Errorf("stage %d is not a sum of products with a softmax", stageID)
+		case piece < 1 || piece > f.terms:
+			return fmt.Errorf("pieces of %d are not between 1 and the %d terms of stage %d", piece, f.terms, stageID)
 		}
-	}
-	made := f.online(s, piece)
-	s.record("online", stageID, int(piece))
-	return made, nil
+		for _, g := range []*Stage{f.mixed, f.exp, f.largest, f.sum} {
+			if s.scheduled(g) || g.IsOutput {
+				return fmt.Errorf("stage %d was already scheduled, or is an output", g.ID)
+			}
+		}
+		made = f.online(s, piece)
+		return nil
+	})
+	return made, err
 }
 
 // OnlineStages holds the numbers of the stages that Online creates. All but Exp and Value have an element for each

@@ -26,27 +26,30 @@ const (
 // beyond the end are the combiner's identity. Every combiner is associative and commutative, so this is always
 // legal; floating-point sums are rounded in another order. RFactor must precede other primitives on the stage.
 func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int, err error) {
-	g, err := s.stage(stageID)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("rfactor: %w", err)
-	case k < 0 || k >= len(g.Reduce):
-		return 0, fmt.Errorf("rfactor: stage %d has no reduction axis %d", stageID, k)
-	case factor < 1 || factor > g.Reduce[k].Extent:
-		return 0, fmt.Errorf("rfactor: factor %d of stage %d is not between 1 and the extent %d", factor, stageID, g.Reduce[k].Extent)
-	case s.scheduled(g) || g.Decay != nil:
-		return 0, fmt.Errorf("rfactor: stage %d was already scheduled", stageID)
-	case expr.Size(g.Body) > maxBodyNodes/4:
-		return 0, fmt.Errorf("rfactor: the body of stage %d is too large", stageID)
-	}
-	p := g.partial(k, factor, part)
+	err = s.replace("rfactor", stageID, []int{k, int(factor), int(part)}, func(g *Stage) error {
+		switch {
+		case k < 0 || k >= len(g.Reduce):
+			return fmt.Errorf("stage %d has no reduction axis %d", stageID, k)
+		case factor < 1 || factor > g.Reduce[k].Extent:
+			return fmt.Errorf("factor %d of stage %d is not between 1 and the extent %d", factor, stageID, g.Reduce[k].Extent)
+		case expr.Size(g.Body) > maxBodyNodes/4:
+			return fmt.Errorf("the body of stage %d is too large", stageID)
+		}
+		partial = s.factored(g, g.partial(k, factor, part), part == Planes).ID
+		return nil
+	})
+	return partial, err
+}
+
+// factored makes a stage combine the partial results of p, along its first axis or its last.
+func (s *Schedule) factored(g, p *Stage, first bool) *Stage {
 	s.addStage(p)
 	kept := p.Axes[len(p.Axes)-1]
-	if part == Planes {
+	if first {
 		kept = p.Axes[0]
 	}
 	combined := expr.ReduceOver(g.Tensor.Name, g.Combiner, g.Tensor.Shape, []int64{kept.Extent}, func(i, r []expr.Expr) expr.Expr {
-		if part == Planes {
+		if first {
 			return p.Tensor.At(append(r, i...)...)
 		}
 		return p.Tensor.At(append(i, r...)...)
@@ -55,8 +58,7 @@ func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int
 	g.Axes, g.Reduce, g.Body = combined.Axes, combined.Reduce, combined.Body
 	g.Reduce[0].Limit = kept.Limit
 	g.resetNest()
-	s.record("rfactor", stageID, k, int(factor), int(part))
-	return p.ID, nil
+	return p
 }
 
 // partial returns the stage of the partial results.
@@ -89,9 +91,10 @@ func (g *Stage) partial(k int, factor int64, part Part) *Stage {
 	}
 }
 
-// scheduled reports whether any primitive changed the stage's nest, or another stage is computed inside it.
+// scheduled reports whether any primitive changed the stage's computation or nest, or another stage is computed
+// inside it.
 func (s *Schedule) scheduled(g *Stage) bool {
-	if len(g.Iters) != len(g.Axes)+len(g.Reduce) || s.hasAttached(g) || g.Consumer != nil {
+	if g.Decay != nil || len(g.Iters) != len(g.Axes)+len(g.Reduce) || s.hasAttached(g) || g.Consumer != nil {
 		return true
 	}
 	for k, it := range g.Leaves {

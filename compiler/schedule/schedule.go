@@ -235,22 +235,17 @@ func (s *Schedule) stage(id int) (*Stage, error) {
 	return g, nil
 }
 
-func (s *Schedule) leaf(stageID, iterID int) (*Stage, *Iter, error) {
-	g, err := s.stage(stageID)
-	if err != nil {
-		return nil, nil, err
+// leaf returns a leaf by its number.
+func (g *Stage) leaf(id int) (*Iter, error) {
+	switch {
+	case id < 0 || id >= len(g.Iters):
+		return nil, fmt.Errorf("stage %d has no iterator %d", g.ID, id)
+	case g.TMA:
+		return nil, g.noBoxes()
+	case g.LeafIndex(g.Iters[id]) < 0:
+		return nil, fmt.Errorf("iterator %d of stage %d was already split or fused", id, g.ID)
 	}
-	if iterID < 0 || iterID >= len(g.Iters) {
-		return nil, nil, fmt.Errorf("stage %d has no iterator %d", stageID, iterID)
-	}
-	it := g.Iters[iterID]
-	if err := g.noBoxes(); err != nil {
-		return nil, nil, err
-	}
-	if g.LeafIndex(it) < 0 {
-		return nil, nil, fmt.Errorf("iterator %d of stage %d was already split or fused", iterID, stageID)
-	}
-	return g, it, nil
+	return g.Iters[id], nil
 }
 
 // limited copies the limits of axes to the new ones that replace them.

@@ -29,51 +29,48 @@ const maxStrassenElements = 1 << 31
 // constant.
 //
 // The sums differ from those of the direct product and have larger rounding errors; see StrassenGrowth.
-func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (StrassenStages, error) {
-	g, q, err := s.quartered(stageID, group)
-	if err != nil {
-		return StrassenStages{}, fmt.Errorf("strassen: %w", err)
-	}
-	left, ids := q.leftSums(), StrassenStages{Right: -1}
-	ids.Left = s.added(left).ID
-	var right *expr.Tensor
+func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (ids StrassenStages, err error) {
+	args := []int{int(group)}
 	if sums == Computed {
-		right = q.rightSums(s.Workload.Constants[q.p.constant], q.p.dtype)
-		ids.Right = s.added(right).ID
-		s.record("strassen", stageID, int(group), int(sums))
-	} else {
-		t := q.transform()
-		s.Transforms[q.p.constant], right = t, t.Tensor
-		s.record("strassen", stageID, int(group))
+		args = append(args, int(sums))
 	}
-	product := q.product(left, right)
-	ids.Product = s.added(product).ID
-	g.Reduce, g.Combiner, g.Body = nil, expr.None, q.output(product)
-	g.resetNest()
-	s.algorithms = append(s.algorithms, algorithm{sums.algorithm(), Default, StrassenGrowth(), 7.0 / 8})
-	return ids, nil
+	err = s.replace("strassen", stageID, args, func(g *Stage) error {
+		q, err := s.quartered(g, group)
+		if err != nil {
+			return err
+		}
+		ids.Left, ids.Right = s.added(q.leftSums()).ID, -1
+		left, right := s.Stages[ids.Left].Tensor, (*expr.Tensor)(nil)
+		if sums == Computed {
+			right = q.rightSums(s.Workload.Constants[q.p.constant], q.p.dtype)
+			ids.Right = s.added(right).ID
+		} else {
+			right = s.transform(q.p.constant, q.transform())
+		}
+		product := q.product(left, right)
+		ids.Product = s.added(product).ID
+		g.Reduce, g.Combiner, g.Body = nil, expr.None, q.output(product)
+		g.resetNest()
+		s.algorithms = append(s.algorithms, algorithm{sums.algorithm(), Default, StrassenGrowth(), 7.0 / 8})
+		return nil
+	})
+	return ids, err
 }
 
 // quartered matches a stage that Strassen applies to, or returns an error.
-func (s *Schedule) quartered(stageID int, group int64) (*Stage, *quartering, error) {
-	g, err := s.stage(stageID)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case group < 1 || group > maxGap:
-		return nil, nil, fmt.Errorf("a group of %d columns is not between 1 and %d", group, maxGap)
-	case s.scheduled(g):
-		return nil, nil, fmt.Errorf("stage %d was already scheduled", stageID)
+func (s *Schedule) quartered(g *Stage, group int64) (*quartering, error) {
+	if group < 1 || group > maxGap {
+		return nil, fmt.Errorf("a group of %d columns is not between 1 and %d", group, maxGap)
 	}
 	p, err := s.matchProduct(g)
 	if err != nil {
-		return nil, nil, fmt.Errorf("stage %d %w", stageID, err)
+		return nil, fmt.Errorf("stage %d %w", g.ID, err)
 	}
 	q := &quartering{p: p, group: group, m: halve(p.row.Extent, 1), k: halve(p.inner.Extent, 1), n: halve(p.column.Extent, group)}
 	if err := q.check(); err != nil {
-		return nil, nil, fmt.Errorf("stage %d %w", stageID, err)
+		return nil, fmt.Errorf("stage %d %w", g.ID, err)
 	}
-	return g, q, nil
+	return q, nil
 }
 
 // StrassenGrowth returns the ratio of the standard deviations of the rounding errors of Strassen's algorithm and of

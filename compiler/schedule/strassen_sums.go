@@ -52,7 +52,7 @@ func (q *quartering) limit() expr.Expr {
 func (q *quartering) transform() *Transform {
 	source := expr.NewConstant("right", q.p.right.DType(), q.p.right.Tensor.Shape...)
 	sums := q.rightSums(source, array.Float64)
-	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, sums.Shape...), quartered: true, compute: q.sums}
+	return &Transform{Source: source, Result: sums, quartered: true, compute: q.sums}
 }
 
 // rightSums returns the sums of a constant, computed in the given type and rounded once.

@@ -144,31 +144,24 @@ func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	if int(f) >= len(formats) {
 		return fmt.Errorf("tensorize: %d is not a format", f)
 	}
-	g, it, err := s.leaf(stageID, iterID)
-	if err != nil {
-		return fmt.Errorf("tensorize: %w", err)
-	}
-	a, b, product := Factors(g.Body)
-	switch {
-	case !it.Reduce || g.Combiner != expr.Sum || !product:
-		return fmt.Errorf("tensorize: iterator %d of stage %d is not of a sum of products", iterID, stageID)
-	case g.Tensor.DType != f.Sum() || !f.Takes(a.DType()) || !f.Takes(b.DType()):
-		return fmt.Errorf("tensorize: stage %d multiplies %v by %v and adds in %v, for which %v is not the format",
-			stageID, a.DType(), b.DType(), g.Tensor.DType, f)
-	case anyLimited(g.Reduce...):
-		return fmt.Errorf("tensorize: a reduction axis of stage %d is open", stageID)
-	case s.attachedAt(it):
-		return fmt.Errorf("tensorize: a stage is computed at iterator %d of stage %d", iterID, stageID)
-	}
-	if err := s.annotate("tensorize", stageID, iterID, Matrices); err != nil {
-		return err
-	}
-	it.Format = f
-	s.steps[len(s.steps)-1].args = append(s.steps[len(s.steps)-1].args, int(f))
-	if how, lossy := roundedFormats[f]; lossy && !(f.Holds(a.DType()) && f.Holds(b.DType())) {
+	var exact bool
+	err := s.annotate("tensorize", stageID, iterID, Matrices, func(g *Stage, it *Iter) error {
+		a, b, product := Factors(g.Body)
+		switch {
+		case !it.Reduce || g.Combiner != expr.Sum || !product:
+			return fmt.Errorf("iterator %d of stage %d is not of a sum of products", iterID, stageID)
+		case g.Tensor.DType != f.Sum() || !f.Takes(a.DType()) || !f.Takes(b.DType()):
+			return fmt.Errorf("stage %d multiplies %v by %v and adds in %v, for which %v is not the format", stageID, a.DType(), b.DType(), g.Tensor.DType, f)
+		case anyLimited(g.Reduce...):
+			return fmt.Errorf("a reduction axis of stage %d is open", stageID)
+		}
+		it.Format, exact = f, f.Holds(a.DType()) && f.Holds(b.DType())
+		return nil
+	}, int(f))
+	if how, lossy := roundedFormats[f]; err == nil && lossy && !exact {
 		s.algorithms = append(s.algorithms, how)
 	}
-	return nil
+	return err
 }
 
 // Matrices returns the format of the schedule's matrix instructions, if any.

@@ -47,6 +47,27 @@ func (s *Schedule) change(op string, stageID int, args []int, apply func(g *Stag
 	return nil
 }
 
+// changeLeaf is change for a primitive on a leaf, whose number is the first of args.
+func (s *Schedule) changeLeaf(op string, stageID int, args []int, apply func(g *Stage, it *Iter) error) error {
+	return s.change(op, stageID, args, func(g *Stage) error {
+		it, err := g.leaf(args[0])
+		if err != nil {
+			return err
+		}
+		return apply(g, it)
+	})
+}
+
+// replace is change for a primitive that must precede all others on a stage.
+func (s *Schedule) replace(op string, stageID int, args []int, apply func(g *Stage) error) error {
+	return s.change(op, stageID, args, func(g *Stage) error {
+		if s.scheduled(g) {
+			return fmt.Errorf("stage %d was already scheduled", stageID)
+		}
+		return apply(g)
+	})
+}
+
 // Trace returns the primitives applied so far, one per line: the name and its numbers. For a user kernel, the trace
 // contains the kernel itself and the values of its knobs.
 func (s *Schedule) Trace() []byte {

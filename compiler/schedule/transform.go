@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -31,6 +32,13 @@ func (t *Transform) Compute(source *array.Array) *array.Array {
 		panic(err)
 	}
 	return values[0]
+}
+
+// transform replaces a constant, and returns the tensor that stages load for it.
+func (s *Schedule) transform(constant int, t *Transform) *expr.Tensor {
+	t.Tensor = cmp.Or(t.Tensor, expr.NewConstant(t.Result.Name, t.Result.DType, t.Result.Shape...))
+	s.Transforms[constant] = t
+	return t.Tensor
 }
 
 // AddedBytes returns the growth of transformed constants in bytes: that of Strassen's sums, and the total.

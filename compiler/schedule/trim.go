@@ -20,22 +20,15 @@ type Window struct {
 // the rows of a window outside an image. The padding must be a stage of its own, and the other factor a constant,
 // which is assumed to be finite.
 func (s *Schedule) Trim(stageID, iterID int) error {
-	g, it, err := s.leaf(stageID, iterID)
-	switch {
-	case err != nil:
-		return fmt.Errorf("trim: %w", err)
-	case !it.Reduce || it.Axis < 0:
-		return fmt.Errorf("trim: iterator %d of stage %d is not a whole axis of a reduction", iterID, stageID)
-	}
-	windows := s.Windows(g, g.AxisVar(it.Axis))
-	if len(windows) == 0 {
-		return fmt.Errorf("trim: no padding is known along iterator %d of stage %d", iterID, stageID)
-	}
-	if err := s.annotate("trim", stageID, iterID, Trimmed); err != nil {
-		return err
-	}
-	it.Windows = windows
-	return nil
+	return s.annotate("trim", stageID, iterID, Trimmed, func(g *Stage, it *Iter) error {
+		if !it.Reduce || it.Axis < 0 {
+			return fmt.Errorf("iterator %d of stage %d is not a whole axis of a reduction", iterID, stageID)
+		}
+		if it.Windows = s.Windows(g, g.AxisVar(it.Axis)); len(it.Windows) == 0 {
+			return fmt.Errorf("no padding is known along iterator %d of stage %d", iterID, stageID)
+		}
+		return nil
+	})
 }
 
 // Iterations returns the remaining iterations, first to end (exclusive), of a reduction loop of the given extent

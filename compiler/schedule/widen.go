@@ -12,49 +12,38 @@ import (
 // CacheRead, and the stage must cast each element that it loads, so that the copy changes no value. The copy is a
 // new stage, whose number is returned; a constant is converted once, at compile time, and the number is -1.
 func (s *Schedule) Widen(stageID, load int, to array.DType) (copied int, err error) {
-	g, err := s.stage(stageID)
-	if err != nil {
-		return 0, fmt.Errorf("widen: %w", err)
-	}
-	tensors := distinctLoads(g.Body)
-	if load < 0 || load >= len(tensors) {
-		return 0, fmt.Errorf("widen: stage %d loads no tensor %d", stageID, load)
-	}
-	t := tensors[load]
-	switch {
-	case !holds(to, t.DType):
-		return 0, fmt.Errorf("widen: %v does not hold all values of %v", to, t.DType)
-	case !alwaysCast(g.Body, t):
-		return 0, fmt.Errorf("widen: stage %d uses tensor %d as %v", stageID, load, t.DType)
-	}
-	wide := expr.Compute(t.Name+"_wide", t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(to, t.At(i...)) })
-	if t.Role == expr.Constant {
-		copied, err = -1, s.widenConstant(g, t, wide)
-	} else {
-		copied = s.readThrough(g, t, wide)
-	}
-	if err == nil {
-		s.record("widen", stageID, load, int(to))
-	}
+	err = s.change("widen", stageID, []int{load, int(to)}, func(g *Stage) error {
+		t, err := g.loaded(load)
+		switch {
+		case err != nil:
+			return err
+		case !holds(to, t.DType):
+			return fmt.Errorf("%v does not hold all values of %v", to, t.DType)
+		case !alwaysCast(g.Body, t):
+			return fmt.Errorf("stage %d uses tensor %d as %v", stageID, load, t.DType)
+		}
+		wide := func(source *expr.Tensor) *expr.Tensor {
+			return expr.Compute(t.Name+"_wide", t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(to, source.At(i...)) })
+		}
+		if t.Role != expr.Constant {
+			copied = s.readThrough(g, t, wide(t))
+			return nil
+		}
+		copied, err = -1, s.transformable(g, t)
+		if err == nil {
+			s.transformed(g, t, wide)
+		}
+		return err
+	})
 	return copied, err
 }
 
-// widenConstant replaces a constant that only stage g loads.
-func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
-	if err := s.transformable(g, t); err != nil {
-		return fmt.Errorf("widen: %w", err)
-	}
+// transformed makes a stage load a transformed constant.
+func (s *Schedule) transformed(g *Stage, t *expr.Tensor, result func(source *expr.Tensor) *expr.Tensor) *Transform {
 	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
-	result := expr.Compute(wide.Name, t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(wide.DType, source.At(i...)) })
-	s.transformed(g, t, &Transform{Source: source, Result: result})
-	return nil
-}
-
-// transformed makes a stage load the transformed constant.
-func (s *Schedule) transformed(g *Stage, t *expr.Tensor, tr *Transform) {
-	tr.Tensor = expr.NewConstant(tr.Result.Name, tr.Result.DType, tr.Result.Shape...)
-	s.Transforms[s.Constant(t)] = tr
-	g.redirect(t, tr.Tensor)
+	tr := &Transform{Source: source, Result: result(source)}
+	g.redirect(t, s.transform(s.Constant(t), tr))
+	return tr
 }
 
 // transformable returns nil if a constant can be transformed for a stage, or an error.

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -42,51 +43,44 @@ func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
 
 // WinogradAs is like Winograd, with Data and Weights rounded to type as (bfloat16); Invalid keeps the type of the
 // sums.
-func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (WinogradStages, error) {
-	g, err := s.stage(stageID)
-	if err != nil {
-		return WinogradStages{}, fmt.Errorf("winograd: %w", err)
-	}
-	if s.scheduled(g) {
-		return WinogradStages{}, fmt.Errorf("winograd: stage %d was already scheduled", stageID)
-	}
-	c, err := s.matchConv(g)
-	if err != nil {
-		return WinogradStages{}, fmt.Errorf("winograd: stage %d %w", stageID, err)
-	}
-	if as != array.Invalid && (as != array.BFloat16 || c.dtype != array.Float32 || c.integers) {
-		return WinogradStages{}, fmt.Errorf("winograd: factors of stage %d cannot be rounded to %v", stageID, as)
-	}
-	t, err := newTiling(c, my, mx)
-	if err != nil {
-		return WinogradStages{}, fmt.Errorf("winograd: stage %d %w", stageID, err)
-	}
-	if t.factors = c.dtype; as != array.Invalid {
-		t.factors = as
-	}
-	weights := transformWeights(c, t.rows, t.columns, t.factors)
-	s.Transforms[c.constant] = weights
-	s.algorithms = append(s.algorithms, t.algorithm())
-	tensors := t.tensors(weights.Tensor)
-	first := len(s.Stages)
-	t.limitImage(tensors[0])
-	for _, x := range tensors[1:] {
-		x.Axes[0].Limit = t.limit()
-	}
-	for _, x := range tensors {
-		s.added(x)
-	}
-	g.Reduce, g.Combiner, g.Body = nil, expr.None, t.output(tensors[len(tensors)-1])
-	g.resetNest()
+func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (ids WinogradStages, err error) {
+	args := []int{int(my), int(mx), int(as)}
 	switch {
 	case as != array.Invalid:
-		s.record("winograd", stageID, int(my), int(mx), int(as))
 	case my == mx:
-		s.record("winograd", stageID, int(my))
+		args = args[:1]
 	default:
-		s.record("winograd", stageID, int(my), int(mx))
+		args = args[:2]
 	}
-	return WinogradStages{Image: first, Columns: first + 1, Data: first + 2, Product: first + 3, Rows: first + 4, Result: first + 5}, nil
+	err = s.replace("winograd", stageID, args, func(g *Stage) error {
+		c, err := s.matchConv(g)
+		if err != nil {
+			return fmt.Errorf("stage %d %w", stageID, err)
+		}
+		if as != array.Invalid && (as != array.BFloat16 || c.dtype != array.Float32 || c.integers) {
+			return fmt.Errorf("factors of stage %d cannot be rounded to %v", stageID, as)
+		}
+		t, err := newTiling(c, my, mx)
+		if err != nil {
+			return fmt.Errorf("stage %d %w", stageID, err)
+		}
+		t.factors = cmp.Or(as, c.dtype)
+		s.algorithms = append(s.algorithms, t.algorithm())
+		tensors := t.tensors(s.transform(c.constant, transformWeights(c, t.rows, t.columns, t.factors)))
+		first := len(s.Stages)
+		t.limitImage(tensors[0])
+		for _, x := range tensors[1:] {
+			x.Axes[0].Limit = t.limit()
+		}
+		for _, x := range tensors {
+			s.added(x)
+		}
+		g.Reduce, g.Combiner, g.Body = nil, expr.None, t.output(tensors[len(tensors)-1])
+		g.resetNest()
+		ids = WinogradStages{Image: first, Columns: first + 1, Data: first + 2, Product: first + 3, Rows: first + 4, Result: first + 5}
+		return nil
+	})
+	return ids, err
 }
 
 // maxProducts limits the products of a tile, each of which is unrolled.
