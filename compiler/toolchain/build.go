@@ -24,7 +24,7 @@ const (
 	Kernels Form = iota + 1
 	// Library is a shared object with its dependencies: libc, libm, threads.
 	Library
-	// Executable is a program that exports no symbols to the objects that it loads.
+	// Executable is a program that exports no symbols but Exports to the objects that it loads.
 	Executable
 	// Device is code that a device's driver loads: the output of clang for the only source, with the build's flags
 	// alone, after Finish, and the output of the assembler, if any. Nothing is linked.
@@ -58,6 +58,9 @@ type Build struct {
 	Libraries []string `json:",omitempty"`
 	// LinkFlags are the linker flags of a Bare build. Headers may be linker scripts.
 	LinkFlags []string `json:",omitempty"`
+	// Exports lists patterns of symbols that an Executable exports. Imports is set for Kernels that need such symbols.
+	Exports []string `json:",omitempty"`
+	Imports bool     `json:",omitempty"`
 	// SOName is the soname of a Library; empty for none.
 	SOName string `json:",omitempty"`
 	// Finish converts device code to its final form; nil keeps it as it is. It must be a function of the rest of

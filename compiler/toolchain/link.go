@@ -21,7 +21,7 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	if b.Form == Bare {
 		return tc.linkBare(ctx, b, dir, objects)
 	}
-	if ld := linker(b.Target); b.Form == Kernels && ld != "" && len(b.Libraries) == 0 {
+	if ld := linker(b.Target); b.Form == Kernels && ld != "" && len(b.Libraries) == 0 && !b.Imports {
 		args := append([]string{"-shared", "-o", linked}, objects...)
 		switch needsOf(dir, objects) {
 		case needsNothing:
@@ -55,14 +55,21 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	case Executable:
 		// Loaded objects may need libm even if the program itself does not.
 		args = append(args, "-pthread", "-Wl,--no-as-needed", "-lm", "-Wl,--as-needed", "-ldl")
+		for _, symbols := range b.Exports {
+			args = append(args, "-Wl,--export-dynamic-symbol="+symbols)
+		}
 	default:
-		args = append(args, libraryFlags...)
+		if args = append(args, libraryFlags...); b.Imports {
+			args = slices.DeleteFunc(args, func(flag string) bool { return flag == complete })
+		}
 	}
 	return withPackage(b.Target, b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box}))
 }
 
 // libraryFlags link a shared object with its dependencies and without undefined symbols.
-var libraryFlags = []string{"-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined"}
+var libraryFlags = []string{"-shared", "-pthread", "-Wl,--as-needed", "-lm", complete}
+
+const complete = "-Wl,--no-undefined"
 
 // driverFlags selects lld if available: it links for every architecture.
 func (tc *Toolchain) driverFlags(t *target.Target) []string {

@@ -27,13 +27,13 @@ KERNEL(slow) {
   for (int k = 0; k < 100; k++) good(rt, args, prepared, workspace);
 }
 
-/* What a simulated device adds to the time of this process. */
+/* What a simulated device would add to the time of this process. */
 static double simulated;
 double tilth_simulated(void) { return simulated; }
 
-KERNEL(simulates_a_quarter) {
+KERNEL(takes_back_a_quarter) {
   good(rt, args, prepared, workspace);
-  simulated += 0.25;
+  simulated -= 0.25;
 }
 
 KERNEL(wrong) {

@@ -84,13 +84,18 @@ func (b Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.T
 		return toolchain.Build{}, fmt.Errorf("a module has kernels for the accelerator and for the host")
 	}
 	source, err := cpucode.LinkIn(newUnit(), w, list)
-	sources, headers := simulator()
-	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel, Levels: levels, Headers: headers,
-		Sources: append([]toolchain.File{{Name: "kernels.c", Text: source}}, sources...)}, err
+	_, headers := simulator()
+	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel, Headers: headers, Imports: true,
+		Sources: []toolchain.File{{Name: "kernels.c", Text: source}}}, err
 }
 
-// levels are the optimisation levels of the simulator.
-var levels = map[string]int{"vta.c": 2, "vta_instructions.c": 2}
+// Harness implements backend.Devices. It contains the simulator, which candidates import: they cannot set the time.
+func (b Backend) Harness(t *target.Target) toolchain.Build {
+	h := b.Backend.Harness(t)
+	sources, headers := simulator()
+	h.Sources, h.Headers, h.Exports = append(h.Sources, sources...), append(h.Headers, headers...), []string{"vta_*"}
+	return h
+}
 
 // Runtime implements backend.Programs.
 func (b Backend) Runtime(t *target.Target) backend.Runtime {

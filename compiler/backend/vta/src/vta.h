@@ -52,7 +52,7 @@ void vta_close(struct vta *v);
 /* The simulated seconds of all kernels of this thread. */
 double vta_seconds(void);
 
-/* The same, less those that simulating took, for the clocks of the harness and of packages. */
+/* The same, less those that simulating took, for the clocks of the harness, which contains the simulator, and of packages. */
 double tilth_simulated(void);
 
 /* Declares ring number `ring`: slots of some bytes in a scratchpad, from a byte on, with elements of some bytes. All of them are free. */
