@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // Pipeline software-pipelines each loop that fills shared buffers ahead of their use, and gives it a ring of these
@@ -13,7 +12,7 @@ import (
 // later step, and computes meanwhile. A buffer that is filled by anything but copies, or outside a loop, is not
 // filled ahead. Box copies signal mbarriers, one for each slot of the ring.
 func Pipeline(f *ir.Func) *ir.Func {
-	inside := near{tensors: map[*expr.Tensor]bool{}}
+	inside := near{tensors: pipelineTensors{}}
 	for _, st := range f.Body {
 		if n, ok := st.(*ir.For); ok {
 			maps.Copy(inside.tensors, allocated(n.Body))
@@ -25,7 +24,7 @@ func Pipeline(f *ir.Func) *ir.Func {
 // near holds the tensors allocated in launches, which are not sources of global copies, and records whether the
 // current code lies in a loop or in a persistent block.
 type near struct {
-	tensors            map[*expr.Tensor]bool
+	tensors            pipelineTensors
 	persistent, looped bool
 }
 
@@ -94,16 +93,17 @@ func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
 				continue
 			}
 		}
+		ahead, others := l.writes(body[k])
 		boxes := boxesOf(body[k])
 		if boxes != nil && l.rings[boxes[0].Args[0].Tensor] != nil {
 			l.boxes = append(l.boxes, boxes...)
-		} else if l.fills(body[k]) {
+		} else if ahead && !others {
 			l.fetch = append(l.fetch, body[k])
 		} else {
 			l.rest = append(l.rest, body[k])
 		}
 	}
-	if len(l.rings) == 0 || n.Extent < 2 || !inside.copied(l.fetch) || l.fillsMore(l.rest) || hasBoxes(l.rest) {
+	if more, _ := l.writes(l.rest...); len(l.rings) == 0 || n.Extent < 2 || !inside.copied(l.fetch) || more || hasBoxes(l.rest) {
 		return nil, false
 	}
 	l.steps = min(l.steps, n.Extent)
@@ -117,48 +117,27 @@ func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
 	return l, true
 }
 
-// fills reports whether a statement writes only buffers that are filled ahead.
-func (l *pipelineLoop) fills(st ir.Stmt) bool {
-	found, others := false, false
-	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
-		if b := ir.Written(st); b != nil {
-			_, ahead := l.rings[b.Tensor]
-			found, others = found || ahead, others || !ahead
-		}
-	})
-	return found && !others
-}
-
-// fillsMore reports whether statements write to such buffers.
-func (l *pipelineLoop) fillsMore(b ir.Block) (found bool) {
+// writes reports whether statements write to buffers that are filled ahead, and to others.
+func (l *pipelineLoop) writes(b ...ir.Stmt) (ahead, others bool) {
 	ir.Visit(b, func(st ir.Stmt) {
 		if w := ir.Written(st); w != nil {
-			_, ahead := l.rings[w.Tensor]
-			found = found || ahead
+			_, is := l.rings[w.Tensor]
+			ahead, others = ahead || is, others || !is
 		}
 	})
-	return found
+	return ahead, others
 }
-
-// minBytes is the smallest size of an asynchronous copy.
-const minBytes = 4
 
 // copied reports whether statements store only values that can be copied asynchronously from global memory.
 func (inside near) copied(b ir.Block) bool {
-	all := true
-	ir.Visit(b, func(st ir.Stmt) {
-		switch n := st.(type) {
+	return !ir.Any(b, func(st ir.Stmt) bool {
+		switch st.(type) {
 		case *ir.For, *ir.If, *ir.Let:
-		case *ir.Store:
-			from, _, ok := schedule.CopyOf(n.Value)
-			all = all && ok && !inside.tensors[from.Tensor] && from.Tensor.DType.Bytes() >= minBytes
-		case *ir.Copy:
-			all = all && !inside.tensors[n.From.Tensor] && n.Elements*n.From.Tensor.DType.Bytes() >= minBytes
-		default:
-			all = false
+			return false
 		}
+		_, ok := inside.tensors.copied(st)
+		return !ok
 	})
-	return all
 }
 
 // pipelineMultiplies reports whether statements compute only sums of products for warpgroup instructions, in one

@@ -87,11 +87,7 @@ func (o pipelineTensors) settled(b ir.Block) ir.Block {
 // with returns the set extended by the tensors that a statement writes.
 func (o pipelineTensors) with(st ir.Stmt) pipelineTensors {
 	sum := maps.Clone(o)
-	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
-		if w := ir.Written(st); w != nil {
-			sum[w.Tensor] = true
-		}
-	})
+	maps.Copy(sum, ir.Changed(ir.Block{st}))
 	return sum
 }
 
@@ -133,6 +129,9 @@ func (o pipelineTensors) copies(st ir.Stmt) (fills, asynchronously bool) {
 func (o pipelineTensors) copied(st ir.Stmt) (c *ir.Copy, ok bool) {
 	switch n := st.(type) {
 	case *ir.Copy:
+		if o[n.From.Tensor] {
+			return nil, false
+		}
 		one := *n
 		c = &one
 	case *ir.Store:

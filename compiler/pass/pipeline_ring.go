@@ -7,8 +7,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // tensors returns the tensors with rings, sorted by name.
@@ -60,18 +58,12 @@ func (l *pipelineLoop) begun(step, place expr.Expr) (b ir.Block) {
 
 func (l *pipelineLoop) asynchronous(b ir.Block, step expr.Expr) ir.Block {
 	return ir.MapEach(b, func(st ir.Stmt) ir.Stmt {
-		switch n := st.(type) {
-		case *ir.Copy:
-			c := *n
-			c.To, c.Index, c.Starts = l.rings[n.To.Tensor], l.slot(n.To.Tensor, step, n.Index), nvidia.Copies
-			return &c
-		case *ir.Store:
-			t := n.Buffer.Tensor
-			index := l.slot(t, step, n.Index)
-			if from, valid, ok := schedule.CopyOf(n.Value); ok {
-				return &ir.Copy{To: l.rings[t], Index: index, From: from, Elements: 1, Valid: valid, Starts: nvidia.Copies}
-			}
-			return &ir.Store{Buffer: l.rings[t], Index: index, Value: n.Value} // zero, for this step
+		if c, ok := (pipelineTensors{}).copied(st); ok {
+			c.To, c.Index = l.rings[c.To.Tensor], l.slot(c.To.Tensor, step, c.Index)
+			return c
+		}
+		if n, ok := st.(*ir.Store); ok { // zero, for this step
+			return &ir.Store{Buffer: l.rings[n.Buffer.Tensor], Index: l.slot(n.Buffer.Tensor, step, n.Index), Value: n.Value}
 		}
 		return nil
 	})
