@@ -10,6 +10,17 @@ import (
 // The constructors below fold constants and drop neutral elements of integer arithmetic, nothing more. They panic
 // on mixed operand types, which are programming errors.
 
+// Both returns the conjunction of two conditions; nil stands for true.
+func Both(a, b Expr) Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return Bin(And, a, b)
+}
+
 // I returns an Int64 constant.
 func I(v int64) Expr { return &Int{Value: v, Type: array.Int64} }
 

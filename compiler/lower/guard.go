@@ -23,7 +23,7 @@ func (n *nest) guarded(b ir.Block) (ir.Block, error) {
 	for _, it := range n.g.Iters {
 		if n.guards(it) {
 			v, _ := n.value(it)
-			cond = both(cond, expr.Bin(expr.Lt, v, expr.I(n.extent(it))))
+			cond = expr.Both(cond, expr.Bin(expr.Lt, v, expr.I(n.extent(it))))
 		}
 	}
 	if cond == nil {
@@ -64,13 +64,6 @@ func (n *nest) guards(it *schedule.Iter) bool {
 	return isGuarded(it) && n.covered(it) > n.extent(it)
 }
 
-func both(a, b expr.Expr) expr.Expr {
-	if a == nil {
-		return b
-	}
-	return expr.Bin(expr.And, a, b)
-}
-
 // beyond returns the condition that the current element lies within the tensor along the axes selected by which, or
 // along all if that is nil. It returns nil if this is known to hold.
 func (l *lowerer) beyond(n *nest, vars map[*expr.Var]expr.Expr, which func(axis *expr.Var) bool) (cond expr.Expr) {
@@ -85,10 +78,10 @@ func (l *lowerer) beyond(n *nest, vars map[*expr.Var]expr.Expr, which func(axis 
 		v := vars[axis]
 		lo, hi, ok := expr.Linearize(v).Bounds()
 		if !ok || hi >= extent {
-			cond = both(cond, expr.Bin(expr.Lt, v, expr.I(extent)))
+			cond = expr.Both(cond, expr.Bin(expr.Lt, v, expr.I(extent)))
 		}
 		if !ok || lo < 0 {
-			cond = both(cond, expr.Bin(expr.Le, expr.I(0), v))
+			cond = expr.Both(cond, expr.Bin(expr.Le, expr.I(0), v))
 		}
 	}
 	return cond
@@ -111,7 +104,7 @@ func (l *lowerer) inside(n *nest, value expr.Expr, vars map[*expr.Var]expr.Expr)
 	}
 	neutral := n.g.Combiner.Identity(n.g.Tensor.DType)
 	if s, ok := value.(*expr.Select); ok && expr.Same(s.B, neutral) { // preserves a copy
-		cond, value = both(cond, s.Cond), s.A
+		cond, value = expr.Both(cond, s.Cond), s.A
 	}
 	return expr.Sel(expr.Simplify(cond), value, neutral)
 }

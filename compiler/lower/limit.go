@@ -148,9 +148,7 @@ func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr
 		if _, known := n.value(it); !known {
 			break
 		}
-		if c := l.neededOfFused(n, it); c != nil {
-			needed = both(needed, c)
-		}
+		needed = expr.Both(needed, l.neededOfFused(n, it))
 	}
 	return needed
 }
@@ -165,9 +163,7 @@ func (l *lowerer) neededOfFused(n *nest, it *schedule.Iter) (cond expr.Expr) {
 		inner = nil
 	}
 	for _, c := range []expr.Expr{l.neededOfFused(n, it.Fused.A), inner, l.neededOfFused(n, it.Fused.B)} {
-		if c != nil {
-			cond = both(cond, c)
-		}
+		cond = expr.Both(cond, c)
 	}
 	return cond
 }

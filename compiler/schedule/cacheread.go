@@ -58,17 +58,16 @@ func (s *Schedule) copied(op string, stageID, load int, args []int, through func
 
 // loaded returns the tensor at a position among the distinct ones in the stage's body.
 func (g *Stage) loaded(load int) (*expr.Tensor, error) {
-	tensors := distinctLoads(g.Body)
+	tensors := g.Operands()
 	if load < 0 || load >= len(tensors) {
 		return nil, fmt.Errorf("stage %d loads no tensor %d", g.ID, load)
 	}
 	return tensors[load], nil
 }
 
-// distinctLoads returns the tensors that an expression loads, in order of appearance.
-func distinctLoads(e expr.Expr) []*expr.Tensor {
-	var list []*expr.Tensor
-	for _, l := range expr.Loads(e) {
+// Operands returns the distinct tensors in the stage's body, in order of appearance.
+func (g *Stage) Operands() (list []*expr.Tensor) {
+	for _, l := range expr.Loads(g.Body) {
 		if !slices.Contains(list, l.Tensor) {
 			list = append(list, l.Tensor)
 		}

@@ -21,11 +21,7 @@ func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
 		if len(expr.Loads(n.Cond)) > 0 || !IsZero(n.B) {
 			return nil, nil, false
 		}
-		if e = n.A; valid == nil {
-			valid = n.Cond
-		} else {
-			valid = expr.Bin(expr.And, valid, n.Cond)
-		}
+		e, valid = n.A, expr.Both(valid, n.Cond)
 	}
 	from, ok = e.(*expr.Load)
 	return from, valid, ok && len(expr.Loads(from)) == 1

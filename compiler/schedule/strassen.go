@@ -125,17 +125,6 @@ func below(index expr.Expr, axis *expr.Var, limit int64) expr.Expr {
 	return expr.Bin(expr.Lt, index, expr.I(axis.Extent))
 }
 
-// both returns the conjunction of two conditions; nil stands for true.
-func both(a, b expr.Expr) expr.Expr {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
-		return a
-	}
-	return expr.Bin(expr.And, a, b)
-}
-
 // where returns value if the condition holds, and zero otherwise; a nil condition always holds.
 func where(condition, value expr.Expr) expr.Expr {
 	if condition == nil {

@@ -30,8 +30,8 @@ func (q *quartering) leftSums() *expr.Tensor {
 			return combination(strassen.left[p], func(block int64) expr.Expr {
 				row, inner := expr.AddE(expr.MulE(i[1], expr.I(2)), expr.I(block/2)), expr.AddE(i[2], expr.I(block%2*q.k))
 				load := expr.To(q.p.dtype, expr.Substitute(q.p.left, map[*expr.Var]expr.Expr{q.p.row: row, q.p.inner: inner}))
-				inside := both(below(row, q.p.row, 2*q.m), below(inner, q.p.inner, 2*q.k))
-				return where(both(inside, q.p.row.Within(row)), load)
+				inside := expr.Both(below(row, q.p.row, 2*q.m), below(inner, q.p.inner, 2*q.k))
+				return where(expr.Both(inside, q.p.row.Within(row)), load)
 			})
 		})
 	})
@@ -65,7 +65,7 @@ func (q *quartering) rightSums(source *expr.Tensor, d array.DType) *expr.Tensor 
 			return combination(strassen.right[p], func(block int64) expr.Expr {
 				inner, column := expr.AddE(i[1], expr.I(block/2*q.k)), expr.AddE(first, expr.I(block%2*q.group))
 				load := expr.To(d, source.At(q.p.inRight(inner, column)...))
-				return where(both(below(inner, q.p.inner, 2*q.k), below(column, q.p.column, 2*q.n)), load)
+				return where(expr.Both(below(inner, q.p.inner, 2*q.k), below(column, q.p.column, 2*q.n)), load)
 			})
 		})
 		return expr.To(q.p.dtype, sum)

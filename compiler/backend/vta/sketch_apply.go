@@ -3,7 +3,6 @@ package vta
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -99,13 +98,7 @@ func (x *tile) sums(b *sketch.Builder, q parameters) (step int) {
 // operands stages the other operands of the epilogue: those of channels for all positions, others for each tile.
 func (x *tile) operands(b *sketch.Builder, channel, position int) {
 	for _, t := range x.reads {
-		var tensors []*expr.Tensor
-		for _, l := range expr.Loads(b.S.Stages[x.unit.Out].Body) {
-			if !slices.Contains(tensors, l.Tensor) {
-				tensors = append(tensors, l.Tensor)
-			}
-		}
-		id := sketch.Get(b.S.CacheRead(x.unit.Out, slices.Index(tensors, t), sketch.Axes(len(t.Shape))))
+		id := sketch.Get(b.S.CacheRead(x.unit.Out, slices.Index(b.S.Stages[x.unit.Out].Operands(), t), sketch.Axes(len(t.Shape))))
 		at := position
 		if len(t.Shape) == 1 && len(x.positions) > 0 {
 			at = channel

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/machine/nvidia"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -49,12 +48,11 @@ func (n *nests) along(dims []int) (batch []int, row int) {
 // tile distributes the rows and columns of a stage over threads in the layout of matrix instructions. The loop over
 // threads follows the outer iterators, and the reduction's loops follow it.
 func (n *nests) tile(stage int, outer []int, row, column int, columns int64, reduction []int) {
-	tall := WarpRows(n.Builder, stage, row, n.q.rows)
-	wide := WarpColumns(n.Builder, stage, column, columns/8/n.q.wide)
-	own := []int{tall.Matrix, tall.Own, wide.Matrix, wide.Own}
-	n.Do(n.S.Reorder(stage, slices.Concat(outer, []int{tall.Warp, wide.Warp, tall.Thread, wide.Thread}, reduction, own)...))
-	thread := n.Fuse(stage, []int{tall.Warp, wide.Warp, tall.Thread, wide.Thread})
-	n.Mark(n.S.Unroll, stage, own...)
+	tall := rowsOf(n.Builder, stage, row, n.q.rows, 1)
+	wide := columnsOf(n.Builder, stage, column, columns/8/n.q.wide)
+	n.Do(n.S.Reorder(stage, slices.Concat(outer, threads(tall, wide), reduction, own(tall, wide))...))
+	thread := n.Fuse(stage, threads(tall, wide))
+	n.Mark(n.S.Unroll, stage, own(tall, wide)...)
 	n.bind(stage, thread)
 }
 
@@ -244,26 +242,4 @@ func byMemory(l *expr.Load) []int {
 	strides := l.Tensor.MemoryStrides()
 	slices.SortStableFunc(perm, func(a, b int) int { return int(strides[b] - strides[a]) })
 	return perm
-}
-
-// Place holds the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns
-// of a matrix. Each thread has two of them.
-type Place struct{ Warp, Matrix, Thread, Own int }
-
-// WarpRows divides an axis into matrices of 16 rows. Thread k of eight has rows k and k+8.
-func WarpRows(b *sketch.Builder, stage, axis int, matrices int64) (p Place) {
-	var inside int
-	p.Warp, inside = b.Split(stage, axis, matrices*nvidia.MatrixRows, schedule.Peel)
-	p.Matrix, inside = b.Split(stage, inside, nvidia.MatrixRows, schedule.Peel)
-	p.Own, p.Thread = b.Split(stage, inside, nvidia.MatrixRows/2, schedule.Peel)
-	return p
-}
-
-// WarpColumns divides an axis into matrices of 8 columns. Thread k of four has two adjacent ones.
-func WarpColumns(b *sketch.Builder, stage, axis int, matrices int64) (p Place) {
-	var inside int
-	p.Warp, inside = b.Split(stage, axis, matrices*nvidia.MatrixColumns, schedule.Peel)
-	p.Matrix, inside = b.Split(stage, inside, nvidia.MatrixColumns, schedule.Peel)
-	p.Thread, p.Own = b.Split(stage, inside, 2, schedule.Peel)
-	return p
 }

@@ -123,7 +123,7 @@ func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
 				last := len(perm) - 1
 				perm[p.terms(o)], perm[last] = perm[last], perm[p.terms(o)]
 			}
-			stage = sketch.Get(b.S.CacheRead(p.Unit.Acc, o.place(b.S.Stages[p.Unit.Acc]), perm))
+			stage = sketch.Get(b.S.CacheRead(p.Unit.Acc, slices.Index(b.S.Stages[p.Unit.Acc].Operands(), o.Load.Tensor), perm))
 		}
 		b.ComputeAt(stage, p.Unit.Acc, step)
 		b.Do(b.S.SetScope(stage, schedule.Shared))
@@ -172,15 +172,4 @@ func CooperativeFetch(b *sketch.Builder, stage int, f Fetching) {
 	if f.Stages > 1 {
 		b.Do(b.S.Pipeline(stage, f.Stages))
 	}
-}
-
-// place returns the operand's index among the tensors that the reduction loads, some of which are copies by now.
-func (o Operand) place(g *schedule.Stage) int {
-	var seen []*expr.Tensor
-	for _, l := range expr.Loads(g.Body) {
-		if !slices.Contains(seen, l.Tensor) {
-			seen = append(seen, l.Tensor)
-		}
-	}
-	return slices.Index(seen, o.Load.Tensor)
 }

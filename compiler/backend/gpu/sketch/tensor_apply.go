@@ -39,20 +39,19 @@ func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
 	p.Persist(b, q.scheduler)
 }
 
-// tensorPlace holds the loops of a tile along one axis: over groups of threads (warps or warpgroups), over the
-// matrices of each, and over the rows or columns of a matrix. Each thread has two of them.
-type tensorPlace struct {
+// place holds the loops of a tile along one axis: over groups of threads (warps or warpgroups), over the matrices of
+// each, and over the rows or columns of a matrix. Each thread has two of them.
+type place struct {
 	group, matrix, own int
 	threads            []int
 }
 
-// rows divides an axis into matrices of 16 rows. Thread k of eight has rows k and k+8. The matrices of a warpgroup
-// are four times as tall, and each warp has a quarter of them.
-func (p *tensorTile) rows(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace) {
+// rowsOf divides an axis into matrices of 16 rows for each of some warps. Thread k of eight has rows k and k+8.
+func rowsOf(b *sketch.Builder, stage, axis int, matrices, warps int64) (at place) {
 	var inside, thread int
-	at.group, inside = b.Split(stage, axis, matrices*p.unit().rows, schedule.Peel)
-	at.matrix, inside = b.Split(stage, inside, p.unit().rows, schedule.Peel)
-	if p.format.Warpgroup() {
+	at.group, inside = b.Split(stage, axis, matrices*warps*nvidia.MatrixRows, schedule.Peel)
+	at.matrix, inside = b.Split(stage, inside, warps*nvidia.MatrixRows, schedule.Peel)
+	if warps > 1 {
 		var warp int
 		warp, inside = b.Split(stage, inside, nvidia.MatrixRows, schedule.Peel)
 		at.threads = append(at.threads, warp)
@@ -62,8 +61,8 @@ func (p *tensorTile) rows(b *sketch.Builder, stage, axis int, matrices int64) (a
 	return at
 }
 
-// columns divides an axis into matrices of 8 columns. Thread k of four has two adjacent ones.
-func columns(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace) {
+// columnsOf divides an axis into matrices of 8 columns. Thread k of four has two adjacent ones.
+func columnsOf(b *sketch.Builder, stage, axis int, matrices int64) (at place) {
 	var inside, thread int
 	at.group, inside = b.Split(stage, axis, matrices*nvidia.MatrixColumns, schedule.Peel)
 	at.matrix, inside = b.Split(stage, inside, nvidia.MatrixColumns, schedule.Peel)
@@ -72,8 +71,11 @@ func columns(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace
 	return at
 }
 
+// own returns the loops over the results of a thread.
+func own(tall, wide place) []int { return []int{tall.matrix, tall.own, wide.matrix, wide.own} }
+
 // threads returns the loops over the threads of a block, outer ones first.
-func threads(tall, wide tensorPlace) []int {
+func threads(tall, wide place) []int {
 	return slices.Concat([]int{tall.group, wide.group}, tall.threads, wide.threads)
 }
 
@@ -81,7 +83,7 @@ func threads(tall, wide tensorPlace) []int {
 func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, result int) {
 	out, s, box := p.Unit.Out, b.S, p.box(q)
 	var blocks []int
-	var tall, wide tensorPlace
+	var tall, wide place
 	var rows, across int
 	for k := range p.Extents {
 		outer := k
@@ -92,19 +94,19 @@ func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, resu
 		case p.Rows:
 			var inside int
 			outer, inside = b.Split(out, p.RowsOf(b), box.Rows, schedule.Guard)
-			tall, rows = p.rows(b, out, inside, q.rows), outer
+			tall, rows = rowsOf(b, out, inside, q.rows, p.unit().rows/nvidia.MatrixRows), outer
 		case p.Columns:
 			var inside int
 			outer, inside = b.Split(out, k, box.Columns, schedule.Guard)
-			wide, across = columns(b, out, inside, q.columns), outer
+			wide, across = columnsOf(b, out, inside, q.columns), outer
 		}
 		blocks = append(blocks, outer)
 	}
 	blocks = q.scheduler.LoopOrder(blocks, rows, across)
-	b.Do(s.Reorder(out, slices.Concat(blocks, threads(tall, wide), []int{tall.matrix, tall.own, wide.matrix, wide.own})...))
+	b.Do(s.Reorder(out, slices.Concat(blocks, threads(tall, wide), own(tall, wide))...))
 	block = b.Fuse(out, blocks)
 	thread := b.Fuse(out, threads(tall, wide))
-	b.Mark(s.Unroll, out, tall.matrix, tall.own, wide.matrix, wide.own)
+	b.Mark(s.Unroll, out, own(tall, wide)...)
 	Bind(b, out, block, thread)
 	return block, wide.own
 }
@@ -113,13 +115,13 @@ func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, resu
 func (p *tensorTile) sums(b *sketch.Builder, q tensorParameters) (step int) {
 	acc, s := p.Unit.Acc, b.S
 	var single []int
-	var tall, wide tensorPlace
+	var tall, wide place
 	for k := range p.Extents {
 		switch k {
 		case p.Rows:
-			tall = p.rows(b, acc, k, q.rows)
+			tall = rowsOf(b, acc, k, q.rows, p.unit().rows/nvidia.MatrixRows)
 		case p.Columns:
-			wide = columns(b, acc, k, q.columns)
+			wide = columnsOf(b, acc, k, q.columns)
 		default:
 			single = append(single, k)
 		}
@@ -131,9 +133,9 @@ func (p *tensorTile) sums(b *sketch.Builder, q tensorParameters) (step int) {
 			order = append(order, len(p.Extents)+k)
 		}
 	}
-	b.Do(s.Reorder(acc, append(order, terms, tall.matrix, tall.own, wide.matrix, wide.own)...))
+	b.Do(s.Reorder(acc, slices.Concat(order, []int{terms}, own(tall, wide))...))
 	thread := b.Fuse(acc, threads(tall, wide))
-	b.Mark(s.Unroll, acc, tall.matrix, tall.own, wide.matrix, wide.own)
+	b.Mark(s.Unroll, acc, own(tall, wide)...)
 	b.Do(s.Tensorize(acc, terms, p.format))
 	b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
 	return step

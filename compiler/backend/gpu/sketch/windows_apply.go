@@ -3,7 +3,6 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -66,13 +65,8 @@ func (p *patches) patch(b *sketch.Builder) int {
 	if p.feed >= 0 {
 		return p.feed
 	}
-	var seen []*expr.Tensor
-	for _, l := range expr.Loads(b.S.Stages[p.unit.Acc].Body) {
-		if !slices.Contains(seen, l.Tensor) {
-			seen = append(seen, l.Tensor)
-		}
-	}
-	return sketch.Get(b.S.CacheRead(p.unit.Acc, slices.Index(seen, p.window.Tensor), sketch.Axes(len(p.window.Index))))
+	operands := b.S.Stages[p.unit.Acc].Operands()
+	return sketch.Get(b.S.CacheRead(p.unit.Acc, slices.Index(operands, p.window.Tensor), sketch.Axes(len(p.window.Index))))
 }
 
 // unrolled unrolls all loops of a stage with those of a reduction outside, so that each term's own data is read once.
