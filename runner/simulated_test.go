@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// TestSimulatedSecondsCount: the harness of a simulated accelerator has its clock, and candidates import the simulator.
+// TestSimulatedSecondsCount: the harness of a simulated accelerator has its clock, and candidates call the simulator.
 func TestSimulatedSecondsCount(t *testing.T) {
 	const rows, terms, columns = 256, 512, 64
 	a, b := expr.NewInput("a", array.Uint8, rows, terms), expr.NewConstant("b", array.Int8, terms, columns)

@@ -163,7 +163,7 @@ type PerfectNest struct {
 	Store *Store
 }
 
-// PerfectNestOf matches a nest whose iterations do not depend on workers and threads; ok is false for other statements.
+// PerfectNestOf matches a nest whose iterations depend on no workers and threads; ok is false for other statements.
 func PerfectNestOf(st Stmt) (n PerfectNest, ok bool) {
 	for {
 		var body Block
@@ -190,8 +190,8 @@ func PerfectNestOf(st Stmt) (n PerfectNest, ok bool) {
 }
 
 // InOrder reports whether all iterations of a loop may run one after the other.
-func (l *For) InOrder() bool {
-	return l.Range == nil && slices.Contains([]Kind{Serial, Unrolled, Vector, Dot, Matrices}, l.Kind)
+func (n *For) InOrder() bool {
+	return n.Range == nil && slices.Contains([]Kind{Serial, Unrolled, Vector, Dot, Matrices}, n.Kind)
 }
 
 // Range restricts the values of a loop variable, uniformly for all threads of a block: from First, before End, with
