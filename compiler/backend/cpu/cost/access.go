@@ -14,6 +14,8 @@ type Access struct {
 	Tensor *expr.Tensor
 	// Producer is the number of the statement that computes the tensor, or -1 for arguments of the kernel.
 	Producer int
+	// ElementBytes is the size of an element as it is read.
+	ElementBytes int64
 	// rows holds the coefficient of each axis per dimension; low and high are the least and largest constants.
 	rows      []float64
 	low, high []float64
@@ -25,6 +27,9 @@ type Access struct {
 	Loads float64
 	// Packed is set for a constant that is laid out in vector order, Store for a result.
 	Packed, Store bool
+	// Grouped is an axis whose neighbours read the same elements in groups, so that a tile within a group shares them;
+	// -1 for none.
+	Grouped int
 }
 
 // row returns the coefficients of dimension d.
@@ -33,9 +38,9 @@ func (x *Access) row(d int) []float64 {
 	return x.rows[d*n : (d+1)*n]
 }
 
-// reach returns how many elements of dimension d are read on average while each axis runs over the given number of
+// Reach returns how many elements of dimension d are read on average while each axis runs over the given number of
 // values.
-func (x *Access) reach(d int, axes []float64) float64 {
+func (x *Access) Reach(d int, axes []float64) float64 {
 	return x.extent(d, axes, (*quotient).span)
 }
 
@@ -73,11 +78,11 @@ func span(row, axes []float64) float64 {
 	return far
 }
 
-// elements returns how many elements are read while each axis runs over the given number of values.
-func (x *Access) elements(axes []float64) float64 {
+// Elements returns how many elements are read while each axis runs over the given number of values.
+func (x *Access) Elements(axes []float64) float64 {
 	all, each := 1.0, x.parts
 	for d := range x.low {
-		all *= x.reach(d, axes)
+		all *= x.Reach(d, axes)
 	}
 	if !x.apart() {
 		return all
@@ -101,15 +106,45 @@ func (x *Access) apart() bool {
 // Moves reports whether the access depends on an axis.
 func (x *Access) Moves(axis int) bool {
 	for d := range x.low {
-		if x.coefficient(d, axis) != 0 {
+		if x.Coefficient(d, axis) != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// coefficient returns how far dimension d moves on average between neighbouring values of an axis.
-func (x *Access) coefficient(d, axis int) float64 {
+// MovesWith reports whether an access depends on an axis, other than through groups of neighbours.
+func (x *Access) MovesWith(axis int) bool { return axis != x.Grouped && x.Moves(axis) }
+
+// MovesWithAny reports whether one of the axes from first up to end affects what is read.
+func (x *Access) MovesWithAny(first, end int) bool {
+	for axis := first; axis < end; axis++ {
+		if x.MovesWith(axis) {
+			return true
+		}
+	}
+	return false
+}
+
+// Average replaces the quotients of an axis by how far its values move them on average, rounded up.
+func (x *Access) Average(axis int) {
+	x.quotients = slices.DeleteFunc(slices.Clone(x.quotients), func(q quotient) bool {
+		x.row(q.dim)[axis] += math.Ceil(q.coefficient(axis))
+		return q.row[axis] != 0
+	})
+}
+
+// Run returns how many contiguous bytes are read while each axis runs over the given number of values.
+func (x *Access) Run(axes []float64) int64 {
+	box := make([]int64, len(x.low))
+	for d := range box {
+		box[d] = int64(x.Reach(d, axes))
+	}
+	return contiguousRun(x.Tensor.Shape, box, x.ElementBytes, x.Packed)
+}
+
+// Coefficient returns how far dimension d moves on average between neighbouring values of an axis.
+func (x *Access) Coefficient(d, axis int) float64 {
 	c := x.row(d)[axis]
 	for k := range x.quotients {
 		if q := &x.quotients[k]; q.dim == d {
@@ -122,13 +157,19 @@ func (x *Access) coefficient(d, axis int) float64 {
 // Step returns the distance in memory, in elements, between accesses for neighbouring values of an axis. Packed
 // tensors are laid out in vector order.
 func (x *Access) Step(axis int) float64 {
-	step, stride := 0.0, 1.0
-	for d := len(x.low) - 1; d >= 0; d-- {
-		step += x.coefficient(d, axis) * stride
-		stride *= float64(x.Tensor.Shape[d])
-	}
+	step := x.StepIn(x.Tensor.Shape, axis)
 	if x.Packed && step > 0 {
 		return 1
+	}
+	return step
+}
+
+// StepIn is Step in a buffer of the given shape.
+func (x *Access) StepIn(shape []int64, axis int) (step float64) {
+	stride := 1.0
+	for d := len(shape) - 1; d >= 0; d-- {
+		step += x.Coefficient(d, axis) * stride
+		stride *= float64(shape[d])
 	}
 	return step
 }
@@ -137,7 +178,7 @@ func (x *Access) Step(axis int) float64 {
 // Nearby results lie in a buffer of the given shape; nil means that the whole tensor is in memory. Loads that differ
 // in constants touch the range between them, or separate ranges if they are far apart.
 func (x *Access) touched(axes, buffer []float64, lineBytes int64) Touch {
-	all := x.touches(axes, buffer, lineBytes, (*Access).reach)
+	all := x.touches(axes, buffer, lineBytes, (*Access).Reach)
 	if !x.apart() {
 		return all
 	}
@@ -160,9 +201,8 @@ func (x *Access) touches(axes, buffer []float64, lineBytes int64, reach func(x *
 		elements *= e
 		box, shape = append(box, int64(e)), append(shape, int64(s))
 	}
-	size := x.Tensor.DType.Bytes()
-	t.Bytes = elements * float64(size)
-	t.Lines, t.Pages = Touched(shape, box, size, lineBytes, x.Packed)
+	t.Bytes = elements * float64(x.ElementBytes)
+	t.Lines, t.Pages = touched(shape, box, x.ElementBytes, lineBytes, x.Packed)
 	return t
 }
 
@@ -176,11 +216,10 @@ func (t Touch) plus(o Touch) Touch {
 // pageBytes is the size of a page of memory.
 const pageBytes = 4096
 
-// Touched returns how many cache lines and pages a box of a tensor touches, given its extent in each dimension.
-// Packed tensors are stored in the order of reads, so every box of them is contiguous. The analytic cost of a
-// schedule and the features of the learned cost model both use it.
-func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (lines, pages float64) {
-	run, runs, gap := ContiguousRun(shape, box, elementBytes, packed), int64(1), elementBytes
+// touched returns how many cache lines and pages a box of a tensor touches, given its extent in each dimension.
+// Packed tensors are stored in the order of reads, so every box of them is contiguous.
+func touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (lines, pages float64) {
+	run, runs, gap := contiguousRun(shape, box, elementBytes, packed), int64(1), elementBytes
 	whole := true // true while the inner dimensions are touched whole and thus contiguous
 	for d := len(shape) - 1; d >= 0; d-- {
 		e := box[d]
@@ -205,8 +244,8 @@ func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (li
 	return lines, pages
 }
 
-// ContiguousRun returns how many contiguous bytes of memory a box of a tensor has.
-func ContiguousRun(shape, box []int64, elementBytes int64, packed bool) int64 {
+// contiguousRun returns how many contiguous bytes of memory a box of a tensor has.
+func contiguousRun(shape, box []int64, elementBytes int64, packed bool) int64 {
 	run := elementBytes
 	for d := len(shape) - 1; d >= 0; d-- {
 		run *= box[d]

@@ -26,8 +26,9 @@ type Analysis struct {
 	Heaviest  *Statement
 	Constants Constants
 	room      arena
-	// quotients holds those of all accesses.
+	// quotients holds those of all accesses, and loops those around the last statement.
 	quotients []quotient
+	loops     []Around
 }
 
 // Cycles returns the time of the kernel in cycles of one core: the time of each statement's busiest worker, plus that

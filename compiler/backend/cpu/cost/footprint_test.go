@@ -17,7 +17,7 @@ func TestTouchedCountsRuns(t *testing.T) {
 		{"a part of the channels", []int64{1, 4, 16}, false, 4},
 		{"packed", []int64{2, 2, 8}, true, 2},
 	} {
-		if lines, pages := Touched(shape, c.box, 4, 64, c.packed); lines != c.lines || pages < 1 {
+		if lines, pages := touched(shape, c.box, 4, 64, c.packed); lines != c.lines || pages < 1 {
 			t.Errorf("%s: %v lines, %v pages; want %v lines", c.name, lines, pages, c.lines)
 		}
 	}

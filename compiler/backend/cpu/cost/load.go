@@ -5,21 +5,13 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // load adds a load to the accesses, merging loads that differ in constants.
 func (r reader) load(l *expr.Load, weight float64) {
-	axes := len(r.at.Nest.Axes)
-	x := Access{Tensor: l.Tensor, Producer: r.producer(l.Tensor), Loads: weight, Packed: r.packed(l.Tensor), parts: 1}
-	x.rows, x.low, x.high = r.room.take(axes*len(l.Index)), r.room.take(len(l.Index)), r.room.take(len(l.Index))
-	first := len(r.quotients)
-	i := index{reader: r}
-	for d, e := range l.Index {
-		i.dim, i.row, i.extent = d, x.rows[d*axes:(d+1)*axes], float64(l.Tensor.Shape[d])
-		at := i.linear(e, 1)
-		x.low[d], x.high[d] = at, at
-	}
-	x.quotients = r.quotients[first:len(r.quotients):len(r.quotients)]
+	x := r.access(l)
+	x.Loads = weight
 	for k := range r.at.Reads {
 		same := &r.at.Reads[k]
 		if same.Tensor == x.Tensor && slices.Equal(same.rows, x.rows) && alike(same.quotients, x.quotients) {
@@ -32,6 +24,39 @@ func (r reader) load(l *expr.Load, weight float64) {
 		}
 	}
 	r.at.Reads = append(r.at.Reads, x)
+}
+
+// Accesses returns the loads of a stage, one access each, and its result, which comes last, as functions of the given
+// number of axes. Those of the stage come first.
+func Accesses(s *schedule.Schedule, g *schedule.Stage, axes int) (list []Access) {
+	r := reader{&Analysis{Schedule: s}, &Statement{Nest: Nest{Stage: g, Axes: make([]float64, axes)}}}
+	for _, l := range expr.Loads(g.Body) {
+		list = append(list, r.access(l))
+	}
+	r.result()
+	return append(list, r.at.Result)
+}
+
+// access returns the access of a load.
+func (r reader) access(l *expr.Load) Access {
+	axes := len(r.at.Nest.Axes)
+	x := r.accessOf(l.Tensor, len(l.Index))
+	x.Producer, x.Packed = r.producer(l.Tensor), r.packed(l.Tensor)
+	first := len(r.quotients)
+	i := index{reader: r}
+	for d, e := range l.Index {
+		i.dim, i.row, i.extent = d, x.rows[d*axes:(d+1)*axes], float64(l.Tensor.Shape[d])
+		at := i.linear(e, 1)
+		x.low[d], x.high[d] = at, at
+	}
+	x.quotients = r.quotients[first:len(r.quotients):len(r.quotients)]
+	return x
+}
+
+// accessOf returns an access that no axis moves.
+func (r reader) accessOf(t *expr.Tensor, dims int) Access {
+	rows, low, high := r.room.take(len(r.at.Nest.Axes)*dims), r.room.take(dims), r.room.take(dims)
+	return Access{Tensor: t, Producer: -1, ElementBytes: t.DType.Bytes(), Grouped: -1, Loads: 1, parts: 1, rows: rows, low: low, high: high}
 }
 
 // index reads one index of a load.
@@ -132,8 +157,8 @@ func (n *Nest) axis(v *expr.Var) int {
 func (r reader) result() {
 	g, axes := r.at.Nest.Stage, len(r.at.Nest.Axes)
 	x := &r.at.Result
-	*x = Access{Tensor: g.Tensor, Producer: -1, Loads: 1, Store: true, parts: 1}
-	x.rows, x.low, x.high = r.room.take(axes*len(g.Axes)), r.room.take(len(g.Axes)), r.room.take(len(g.Axes))
+	*x = r.accessOf(g.Tensor, len(g.Axes))
+	x.Store = true
 	for d := range g.Axes {
 		x.rows[d*axes+d] = 1
 	}

@@ -59,7 +59,7 @@ func (a *Analysis) tile(x *Statement) Tile {
 	if w.first > 0 {
 		w.Trips = n.loops[w.first-1].trips
 	}
-	results := x.Result.elements(w.axes) / w.Lanes
+	results := x.Result.Elements(w.axes) / w.Lanes
 	if g.Combiner != expr.None {
 		w.Accumulators = results
 	} else if !a.inRegisters(x) {
@@ -103,7 +103,7 @@ func (a *Analysis) countLoads(x *Statement, w *Tile, r *Access) {
 	if r.Producer >= 0 && a.inRegisters(&a.Statements[r.Producer]) {
 		return
 	}
-	n := min(r.elements(w.axes), r.Loads*product(w.axes))
+	n := min(r.Elements(w.axes), r.Loads*product(w.axes))
 	switch {
 	case w.Vector < 0 || !r.Moves(w.Vector):
 		w.Scalars += n

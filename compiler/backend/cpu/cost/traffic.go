@@ -1,10 +1,12 @@
 package cost
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // maxLevels bounds the levels of a memory hierarchy.
@@ -38,23 +40,47 @@ type Buffer struct {
 	Fills [maxLevels]float64
 	// Distance is the number of bytes touched before a part of it is reused; 0 without reuse.
 	Distance float64
-	// Touched is all memory touched of it. During the walk outwards it is what one loop touches, and outer what the
-	// next loop touches.
+	// Touched is all memory touched of it; during the walk outwards, what one loop touches.
 	Touched Touch
-	outer   Touch
 }
 
-// traffic follows the loops around a statement outwards. Data shared by iterations stays in a cache that holds
-// everything one iteration touches, and is refilled each time in a smaller one.
+// Around is a loop around a tile.
+type Around struct {
+	Trips float64
+	// Axes holds how many values of each axis the loop covers together with those inside it.
+	Axes []float64
+}
+
+// Follow returns the traffic of a tile that covers the given number of values of each axis, within loops, innermost
+// first. Data shared by iterations stays in a cache that holds everything one iteration touches, and is refilled each
+// time in a smaller one. Buffers keep the order of the accesses.
+func Follow(t *target.Target, accesses []Access, tile []float64, loops []Around) Traffic {
+	f := follower{levels: microarch.Levels(t), line: microarch.Line(t)}
+	f.Buffers = make([]Buffer, len(accesses))
+	for k := range accesses {
+		f.Buffers[k].Access = &accesses[k]
+	}
+	f.follow(tile, loops)
+	return f.Traffic
+}
+
+// traffic returns the traffic of a statement.
 func (a *Analysis) traffic(k int) Traffic {
 	x := &a.Statements[k]
-	f := follower{a: a, x: x, line: microarch.Line(a.Target)}
-	f.buffers(&x.Traffic)
-	f.begin()
+	f := follower{levels: a.Levels, line: microarch.Line(a.Target)}
+	f.Traffic = Traffic{Loops: x.Traffic.Loops[:0], Buffers: a.buffers(x, x.Traffic.Buffers[:0])}
+	f.follow(x.Tile.axes, a.around(k))
+	return f.end(x.Filled)
+}
+
+// around returns the loops around a statement's tile, innermost first.
+func (a *Analysis) around(k int) []Around {
+	x := &a.Statements[k]
+	a.loops = a.loops[:0]
 	for p := x.Tile.first - 1; p >= 0; p-- {
 		axes := a.room.take(len(x.Nest.Axes))
 		x.Nest.within(p, axes, &a.room)
-		f.loop(x.Nest.loops[p].trips, axes)
+		a.loops = append(a.loops, Around{x.Nest.loops[p].trips, axes})
 	}
 	for at := x; at.Consumer >= 0; at = &a.Statements[at.Consumer] {
 		c := &a.Statements[at.Consumer]
@@ -68,10 +94,10 @@ func (a *Analysis) traffic(k int) Traffic {
 			default:
 				axes = a.whole(x)
 			}
-			f.loop(c.Nest.loops[p].trips, axes)
+			a.loops = append(a.loops, Around{c.Nest.loops[p].trips, axes})
 		}
 	}
-	return f.end()
+	return a.loops
 }
 
 // whole returns all values of a statement's axes.
@@ -83,54 +109,58 @@ func (a *Analysis) whole(x *Statement) []float64 {
 	return axes
 }
 
+// buffers appends the tensors in memory that a statement accesses to a list.
+func (a *Analysis) buffers(x *Statement, list []Buffer) []Buffer {
+	for i := range x.Reads {
+		r, owner := &x.Reads[i], (*Statement)(nil)
+		if r.Producer >= 0 {
+			owner = &a.Statements[r.Producer]
+		}
+		list = a.buffer(list, r, owner)
+	}
+	return a.buffer(list, &x.Result, x)
+}
+
+// buffer appends the tensor of an access unless it stays in registers. owner is the statement that computes it, or
+// nil.
+func (a *Analysis) buffer(list []Buffer, x *Access, owner *Statement) []Buffer {
+	b := Buffer{Access: x}
+	switch {
+	case owner == nil || owner.Consumer < 0:
+	case a.inRegisters(owner):
+		return list
+	default:
+		b.shape = owner.Nest.Axes[:len(owner.Nest.Stage.Axes)]
+	}
+	return append(list, b)
+}
+
 // follower is the state of the walk outwards.
 type follower struct {
-	a    *Analysis
-	x    *Statement
-	line int64
+	levels []microarch.Level
+	line   int64
 	Traffic
 	sum        Touch // the memory touched by the current loop
 	iterations float64
 }
 
-// buffers lists the tensors in memory. It reuses the last candidate's slices.
-func (f *follower) buffers(last *Traffic) {
-	f.Traffic = Traffic{Loops: last.Loops[:0], Buffers: last.Buffers[:0]}
-	for i := range f.x.Reads {
-		r := &f.x.Reads[i]
-		var shape []float64
-		if r.Producer >= 0 {
-			p := &f.a.Statements[r.Producer]
-			if f.a.inRegisters(p) {
-				continue
-			}
-			if p.Consumer >= 0 {
-				shape = p.Nest.Axes[:len(p.Nest.Stage.Axes)]
-			}
-		}
-		f.Traffic.Buffers = append(f.Traffic.Buffers, Buffer{Access: r, shape: shape})
-	}
-	if !f.a.inRegisters(f.x) {
-		var shape []float64
-		if f.x.Consumer >= 0 {
-			shape = f.x.Nest.Axes[:len(f.x.Nest.Stage.Axes)]
-		}
-		f.Traffic.Buffers = append(f.Traffic.Buffers, Buffer{Access: &f.x.Result, shape: shape})
-	}
-}
-
-// begin starts at the tile.
-func (f *follower) begin() {
-	f.iterations = product(f.x.Tile.axes)
-	for i := range f.Traffic.Buffers {
-		b := &f.Traffic.Buffers[i]
-		b.Touched = b.Access.touched(f.x.Tile.axes, b.shape, f.line)
+// follow walks from a tile through the loops around it.
+func (f *follower) follow(tile []float64, loops []Around) {
+	f.iterations = product(tile)
+	for i := range f.Buffers {
+		b := &f.Buffers[i]
+		b.Touched = b.Access.touched(tile, b.shape, f.line)
 		f.sum = f.sum.plus(b.Touched)
-		for s, store := range f.a.Levels {
+		for s, store := range f.levels {
 			b.Fills[s] = b.Touched.Of(store.Pages)
 		}
 	}
 	f.Loops = append(f.Loops, Loop{f.iterations, f.sum})
+	for _, l := range loops {
+		if l.Trips > 1 {
+			f.loop(l.Trips, l.Axes)
+		}
+	}
 }
 
 // Of returns the lines or the pages.
@@ -143,55 +173,37 @@ func (t Touch) Of(pages bool) float64 {
 
 // loop advances to the next loop, in which the axes run over the given number of values.
 func (f *follower) loop(trips float64, axes []float64) {
-	if trips <= 1 {
-		return
-	}
 	var sum Touch
-	for i := range f.Traffic.Buffers {
-		b := &f.Traffic.Buffers[i]
-		b.outer = b.Access.touched(axes, b.shape, f.line)
-		sum = sum.plus(b.outer)
-		if b.Distance == 0 && b.outer.Bytes < 0.9*trips*b.Touched.Bytes {
+	for i := range f.Buffers {
+		b := &f.Buffers[i]
+		outer := b.Access.touched(axes, b.shape, f.line)
+		sum = sum.plus(outer)
+		if b.Distance == 0 && outer.Bytes < 0.9*trips*b.Touched.Bytes {
 			b.Distance = f.sum.Bytes
 		}
-	}
-	for s, store := range f.a.Levels {
-		for i := range f.Traffic.Buffers {
-			b := &f.Traffic.Buffers[i]
-			inner, outer := b.Touched.Of(store.Pages), b.outer.Of(store.Pages)
-			b.Fills[s] *= store.Growth(f.sum.Of(store.Pages), inner, max(inner, outer), trips)
+		for s, store := range f.levels {
+			b.Fills[s] *= store.Growth(f.sum.Of(store.Pages), b.Touched.Of(store.Pages), outer.Of(store.Pages), trips)
 		}
-	}
-	for i := range f.Traffic.Buffers {
-		b := &f.Traffic.Buffers[i]
-		b.Touched = b.outer
+		b.Touched = outer
 	}
 	f.sum = sum
 	f.iterations *= trips
 	f.Loops = append(f.Loops, Loop{f.iterations, sum})
 }
 
-// end returns the totals.
-func (f *follower) end() Traffic {
-	for s, store := range f.a.Levels {
-		for i := range f.Traffic.Buffers {
-			b := &f.Traffic.Buffers[i]
+// end returns the totals of a nest that runs the given fraction of its iterations.
+func (f *follower) end(filled float64) Traffic {
+	for s, store := range f.levels {
+		for i := range f.Buffers {
+			b := &f.Buffers[i]
 			if store.Shared && f.sum.Lines <= store.Capacity && b.Access.Tensor.Role != expr.Constant {
 				b.Fills[s] = 0
 			}
-			b.Fills[s] *= f.x.Filled
+			b.Fills[s] *= filled
 			f.Fills[s] += b.Fills[s]
 		}
 	}
 	// The largest demand comes first.
-	slices.SortStableFunc(f.Traffic.Buffers, func(p, q Buffer) int {
-		switch {
-		case p.Fills[0] > q.Fills[0]:
-			return -1
-		case p.Fills[0] < q.Fills[0]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(f.Buffers, func(p, q Buffer) int { return cmp.Compare(q.Fills[0], p.Fills[0]) })
 	return f.Traffic
 }

@@ -77,7 +77,7 @@ type Level struct {
 // touches. touched counts those of all tensors within the inner loop.
 func (l Level) Growth(touched, inner, outer, times float64) float64 {
 	if touched <= l.Capacity {
-		return outer / inner
+		return max(1, outer/inner)
 	}
 	return times
 }

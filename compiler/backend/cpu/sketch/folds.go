@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
@@ -40,9 +41,9 @@ type folds struct {
 	max, group int64
 	weights    foldsPackable
 	// accesses holds those of the data, the constants and the result; fed is set if a stage feeds the data.
-	accesses []Access
+	accesses []cost.Access
 	fed      bool
-	ends     []Access
+	ends     []cost.Access
 	// inside is the fraction of products outside the padding; feedOps counts the operations of the feeding stages.
 	inside  float64
 	feedOps int
@@ -155,12 +156,7 @@ func (x *folds) findWeights(s *schedule.Schedule, l *expr.Load, acc *schedule.St
 func (x *folds) setAccesses(s *schedule.Schedule, acc *schedule.Stage, data *expr.Load) {
 	x.accesses = Accesses(s, acc, []*expr.Tensor{s.ConstantTensor(x.weights.constant)})
 	if x.group > 1 {
-		a := &x.accesses[slices.IndexFunc(expr.Loads(acc.Body), func(l *expr.Load) bool { return l == data })]
-		for d, row := range a.Dims {
-			row[x.out] = 0
-			a.Groups = append(a.Groups, Between(data.Index[d], acc.Axes[x.out]))
-		}
-		a.Group, a.Grouped = x.group, x.out
+		x.accesses[slices.Index(expr.Loads(acc.Body), data)].Grouped = x.out
 	}
 	for _, f := range x.unit.Feeds {
 		x.fed = x.fed || s.Stages[f].Tensor == data.Tensor

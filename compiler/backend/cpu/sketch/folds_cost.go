@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -102,9 +103,9 @@ func (x *folds) dataVectors(z foldsParameters, vectors float64) float64 {
 	if same := float64(x.group*z.factor) / float64(x.lanes); same > 1 {
 		groups = max(1, vectors/same)
 	}
-	extents := slices.Repeat([]int64{1}, len(x.extents)+len(x.reduce))
+	extents := slices.Repeat([]float64{1}, len(x.extents)+len(x.reduce))
 	shared := x.shared(z)
-	extents[x.col], extents[len(extents)-2] = z.columns, int64(shared)
+	extents[x.col], extents[len(extents)-2] = float64(z.columns), shared
 	return groups * min(float64(z.columns), x.data().Elements(extents)/shared)
 }
 
@@ -117,7 +118,7 @@ func (x *folds) shared(z foldsParameters) float64 {
 }
 
 // data returns the access to the data.
-func (x *folds) data() *Access {
+func (x *folds) data() *cost.Access {
 	for k := range x.accesses {
 		if a := &x.accesses[k]; !a.Packed {
 			return a
@@ -127,13 +128,10 @@ func (x *folds) data() *Access {
 }
 
 // nest returns the loops around a tile, and what it reads.
-func (x *folds) nest(z foldsParameters) Nest {
-	n := Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...), Mapped: true}
-	for range x.extents {
-		n.Tile = append(n.Tile, 1)
-	}
-	n.Tile = append(n.Tile, x.reduce...)
-	n.Tile[x.out], n.Tile[x.col] = z.outputs, z.columns
+func (x *folds) nest(z foldsParameters) *Nest {
+	n := newNest(x.extents, x.reduce)
+	n.Mapped = true
+	n.Tile[x.out], n.Tile[x.col] = float64(z.outputs), float64(z.columns)
 	n.Loops = []Loop{{Axis: x.col, Times: sketch.CeilDiv(x.extents[x.col], z.columns)}}
 	outputs, rows := Loop{Axis: x.out, Times: sketch.CeilDiv(x.extents[x.out], z.outputs)}, Loop{Axis: x.col, Times: 1}
 	if x.row >= 0 {
@@ -156,7 +154,7 @@ func (x *folds) nest(z foldsParameters) Nest {
 }
 
 // feedCycles returns the cycles of the stages that feed the reduction, at the place that the parameters select.
-func (x *folds) feedCycles(z foldsParameters, n Nest) float64 {
+func (x *folds) feedCycles(z foldsParameters, n *Nest) float64 {
 	if !x.fed {
 		return 0
 	}

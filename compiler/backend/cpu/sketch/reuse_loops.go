@@ -1,21 +1,35 @@
 package sketch
 
 import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Nest holds the loops around a tile, innermost first, as far as they matter to caches: the axis of each and its trip
-// count. It lets sketches evaluate thousands of points per second from numbers alone; package cost analyses whole
-// schedules in the same way.
+// count. It lets sketches evaluate thousands of points per second from numbers alone; package cost also derives such
+// loops from whole schedules.
 type Nest struct {
 	// Tile holds the extents of all axes within a tile, Limits those of the workload.
-	Tile, Limits []int64
+	Tile, Limits []float64
 	Loops        []Loop
 	// Mapped ignores TLB misses. It is set for sums over windows of few channels, whose points are ordered better
 	// without them on Emerald Rapids and Zen 4.
 	Mapped bool
+	// Spread divides the extent of joint axes among them, in place; nil without joint axes.
+	Spread func(extents []float64)
+}
+
+// newNest returns the nest of a tile with a single result, without loops.
+func newNest(extents, reduce []int64) *Nest {
+	n := &Nest{Tile: floats(extents, reduce), Limits: floats(extents, reduce)}
+	for k := range extents {
+		n.Tile[k] = 1
+	}
+	return n
 }
 
 // Loop advances an axis by a number of steps.
@@ -24,40 +38,50 @@ type Loop struct {
 	Times int64
 }
 
-// Waiting returns the cycles of cache fills. Following the loops outwards, data shared by iterations stays in a cache
-// that holds everything one iteration touches, and is refilled each time in a smaller one.
-func (n Nest) Waiting(t *target.Target, list []Access) float64 {
+// widen multiplies the extent of a loop's axis.
+func (n *Nest) widen(extents []float64, l Loop) {
+	if l.Axis >= 0 {
+		extents[l.Axis] = min(extents[l.Axis]*float64(l.Times), n.Limits[l.Axis])
+	}
+}
+
+// spread returns the extents with those of joint axes divided among them.
+func (n *Nest) spread(extents []float64) []float64 {
+	extents = slices.Clone(extents)
+	if n.Spread != nil {
+		n.Spread(extents)
+	}
+	return extents
+}
+
+// around returns the loops as cost.Follow takes them.
+func (n *Nest) around() (list []cost.Around) {
+	extents := slices.Clone(n.Tile)
+	for _, l := range n.Loops {
+		if l.Axis >= 0 && l.Times > 1 {
+			n.widen(extents, l)
+			list = append(list, cost.Around{Trips: float64(l.Times), Axes: n.spread(extents)})
+		}
+	}
+	return list
+}
+
+// Waiting returns the cycles of cache fills. Unlike those of a schedule, they take into account what caches prefetch.
+func (n *Nest) Waiting(t *target.Target, list []cost.Access) float64 {
+	traffic := cost.Follow(t, list, n.spread(n.Tile), n.around())
+	whole := traffic.Loops[len(traffic.Loops)-1].Touch
 	total := 0.0
-	line := microarch.Line(t)
-	fills := make([]float64, len(list))
-	inner, outer := make([]float64, len(list)), make([]float64, len(list))
 	for depth, l := range microarch.Levels(t) {
-		if l.Pages && n.Mapped {
+		sum := whole.Of(l.Pages)
+		if l.Pages && n.Mapped || l.Shared && sum <= l.Capacity {
 			continue
 		}
-		extents := append([]int64{}, n.Tile...)
-		sum := touch(l.Pages, list, extents, line, inner)
-		copy(fills, inner)
-		for _, loop := range n.Loops {
-			if loop.Axis < 0 || loop.Times <= 1 {
-				continue
+		for k := range list {
+			f := traffic.Buffers[k].Fills[depth]
+			// The first-level cache fills at the same rate from any line of the second-level cache.
+			if depth > 0 && !l.Pages && sum > l.Capacity {
+				f *= n.scattered(&list[k], microarch.Line(t))
 			}
-			extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
-			grown := touch(l.Pages, list, extents, line, outer)
-			for k := range fills {
-				fills[k] *= l.Growth(sum, inner[k], outer[k], float64(loop.Times))
-			}
-			sum = grown
-			inner, outer = outer, inner
-		}
-		if l.Shared && sum <= l.Capacity {
-			continue
-		}
-		// The first-level cache fills at the same rate from any line of the second-level cache.
-		if depth > 0 && !l.Pages && sum > l.Capacity {
-			n.scatter(list, fills, line)
-		}
-		for k, f := range fills {
 			if list[k].Packed && !l.Pages {
 				f *= microarch.Ahead * microarch.Wide(t)
 			}
@@ -68,18 +92,16 @@ func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 }
 
 // Block widens the extents of a tile to those of its block, the innermost three loops.
-func (n Nest) Block(extents []int64) {
-	for _, loop := range n.Loops[:3] {
-		if loop.Axis >= 0 {
-			extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
-		}
+func (n *Nest) Block(extents []float64) {
+	for _, l := range n.Loops[:3] {
+		n.widen(extents, l)
 	}
 }
 
 // Fed returns the extents of the axes for which the stages that feed a reduction are computed at a time, and how
 // often: on their own, in the block or in the tile.
-func (n Nest) Fed(where int64) (extents []int64, times float64) {
-	extents, around := append([]int64{}, n.Tile...), n.Loops
+func (n *Nest) Fed(where int64) (extents []float64, times float64) {
+	extents, around := slices.Clone(n.Tile), n.Loops
 	switch where {
 	case sketch.Alone:
 		copy(extents, n.Limits)
@@ -95,27 +117,20 @@ func (n Nest) Fed(where int64) (extents []int64, times float64) {
 	return extents, times
 }
 
-// scatter increases the fills of accesses with scattered lines, after which caches prefetch some lines in vain.
-func (n Nest) scatter(list []Access, fills []float64, line int64) {
-	run := append([]int64{}, n.Tile...)
-	if v := n.Loops[0]; v.Axis >= 0 {
-		run[v.Axis] = min(run[v.Axis]*v.Times, n.Limits[v.Axis])
-	}
-	for k := range fills {
-		fills[k] *= 1 + microarch.Apart/max(1, float64(list[k].run(run))/float64(line))
-	}
+// scattered returns the factor of the fills of an access with scattered lines, after which caches prefetch some lines
+// in vain.
+func (n *Nest) scattered(a *cost.Access, line int64) float64 {
+	run := slices.Clone(n.Tile)
+	n.widen(run, n.Loops[0])
+	return 1 + microarch.Apart/max(1, float64(a.Run(n.spread(run)))/float64(line))
 }
 
-// touch stores the lines or pages touched by each access in each, and returns their sum.
-func touch(inPages bool, list []Access, extents []int64, lineBytes int64, each []float64) float64 {
-	sum := 0.0
-	for k := range list {
-		lines, pages := list[k].Touched(extents, lineBytes)
-		each[k] = lines
-		if inPages {
-			each[k] = pages
+// floats converts lists of extents to one list.
+func floats(lists ...[]int64) (all []float64) {
+	for _, list := range lists {
+		for _, n := range list {
+			all = append(all, float64(n))
 		}
-		sum += each[k]
 	}
-	return sum
+	return all
 }

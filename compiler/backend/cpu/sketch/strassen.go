@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -23,7 +24,7 @@ type strassen struct {
 	rows, columns, m, k int64
 	bytes               int64
 	// ends holds the reads and stores of the maps after the product.
-	ends []Access
+	ends []cost.Access
 }
 
 // strassenVariant is the sketch for one way to obtain the sums of the right operand.
@@ -55,7 +56,7 @@ type strassenParameters struct {
 
 // NewStrassen returns the schedules of the reduction acc, with the ends of its nest, or nil if the algorithm does not
 // apply.
-func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, ends []Access) searchspace.Family {
+func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, ends []cost.Access) searchspace.Family {
 	p, ok := s.Product(acc.ID)
 	if !ok {
 		return nil

@@ -144,11 +144,11 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 }
 
 // endNest returns the loops around the tiles of outputs.
-func (x *strassen) endNest(z strassenSizes) Nest {
-	n := Nest{Tile: make([]int64, 3), Limits: make([]int64, 3)}
-	n.Limits[x.row], n.Limits[x.col], n.Limits[2] = x.rows, x.columns, x.p.Inner
+func (x *strassen) endNest(z strassenSizes) *Nest {
+	n := &Nest{Tile: make([]float64, 3), Limits: make([]float64, 3)}
+	n.Limits[x.row], n.Limits[x.col], n.Limits[2] = float64(x.rows), float64(x.columns), float64(x.p.Inner)
 	rows, columns := 2*z.rows, 2*z.vectors*x.lanes
-	n.Tile[x.row], n.Tile[x.col] = min(rows, x.rows), min(columns, x.columns)
+	n.Tile[x.row], n.Tile[x.col] = float64(min(rows, x.rows)), float64(min(columns, x.columns))
 	n.Loops = []Loop{{Axis: x.row, Times: z.rowTiles}, {Axis: x.col, Times: sketch.CeilDiv(x.columns, columns)}, {Axis: x.row, Times: sketch.CeilDiv(x.rows, rows) / z.rowTiles}}
 	return n
 }

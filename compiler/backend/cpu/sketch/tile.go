@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
@@ -72,9 +73,9 @@ type Tile struct {
 	// loadsShared is set if all positions of a tile share an operand, loadsScalar if all its vectors share one, and
 	// loadsOwn if each vector has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
-	accesses                           []Access
+	accesses                           []cost.Access
 	// ends holds the accesses of the maps after the reduction and of further results.
-	ends   []Access
+	ends   []cost.Access
 	panels []panel
 	// group is the number of adjacent channels that read the same elements of an operand; 0 without such an operand.
 	// picks is set if vectors cross groups, so that their lanes are picked from the data of several groups. ragged is
@@ -86,7 +87,7 @@ type Tile struct {
 	// mustPack is set if vectors can only be loaded from panels.
 	mustPack bool
 	// fed is the access to the feed of the reduction, or nil; feedOps counts the operations on its elements.
-	fed     *Access
+	fed     *cost.Access
 	feedOps int
 	// inside is the fraction of the reduction's products whose data is inside an image rather than padding.
 	inside float64
@@ -94,8 +95,10 @@ type Tile struct {
 	windows [][]schedule.Window
 	// joined is the same sketch with positions along one joint axis, or nil. In joined, joint lists the axes that it
 	// is made of; col is the last of them and holds all positions.
-	joined  *Tile
-	joint   []int
+	joined *Tile
+	joint  []int
+	// apart holds the extents of all axes before they are joined.
+	apart   []int64
 	results Streaming
 }
 
@@ -196,22 +199,12 @@ func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
 			x.group = 0
 			continue
 		}
-		x.setGroups(&x.accesses[k], l, axis)
-	}
-}
-
-// setGroups records the distance of groups in a load. If lanes are picked, each channel contributes its fraction of
-// it.
-func (x *Tile) setGroups(a *Access, l *expr.Load, axis *expr.Var) {
-	for d, row := range a.Dims {
-		row[x.vec] = 0
-		between := Between(l.Index[d], axis)
-		if a.Groups = append(a.Groups, between); x.picks && between > 0 {
-			row[x.vec] = sketch.CeilDiv(between, x.group)
+		// If lanes are picked, each channel contributes its fraction of the distance of groups.
+		if x.picks {
+			x.accesses[k].Average(x.vec)
+		} else {
+			x.accesses[k].Grouped = x.vec
 		}
-	}
-	if !x.picks {
-		a.Group, a.Grouped = x.group, x.vec
 	}
 }
 
@@ -231,7 +224,7 @@ func (x *Tile) fitsGroups(channels int64) bool {
 // operands, such as the batch of a product or the groups of a convolution, stay outside.
 func (x *Tile) choosePositions() {
 	shares := func(axis int) bool {
-		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a Access) bool { return a.MovesWith(x.vec) && !a.MovesWith(axis) })
+		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a cost.Access) bool { return a.MovesWith(x.vec) && !a.MovesWith(axis) })
 	}
 	choose := func(fits func(axis int) bool) {
 		for k := len(x.extents) - 1; k >= 0; k-- {
@@ -321,6 +314,12 @@ func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 	if x.joined != nil {
 		x.joined.feed(s, acc, feeds)
 	}
+	// The loop over the rows of a window omits rows outside the image if all positions of a tile agree: for a 3x3
+	// window on a 7x7 image, one row in ten.
+	x.windows = nil
+	for _, v := range acc.Reduce {
+		x.windows = append(x.windows, s.Windows(acc, v))
+	}
 	for k, l := range expr.Loads(acc.Body) {
 		for _, f := range feeds {
 			if s.Stages[f].Tensor == l.Tensor {
@@ -329,12 +328,6 @@ func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 				x.inside = x.insideOf(s.Stages[f])
 			}
 		}
-	}
-	// The loop over the rows of a window omits rows outside the image if all positions of a tile agree: for a 3x3
-	// window on a 7x7 image, one row in ten.
-	x.windows = nil
-	for _, v := range acc.Reduce {
-		x.windows = append(x.windows, s.Windows(acc, v))
 	}
 }
 

@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -11,7 +12,7 @@ import (
 // lines. If neighbours are a multiple of a large power of two apart, as in tensors of 512 or 1024 channels, these
 // lines map to so few cache sets that they are evicted before their reuse. Tiles of matrices read whole lines at once
 // and have no such conflicts.
-func (x *Tile) conflicts(t *target.Target, z tileSizes, p TileParameters, n Nest) float64 {
+func (x *Tile) conflicts(t *target.Target, z tileSizes, p TileParameters, n *Nest) float64 {
 	if x.matrices != nil || z.pack {
 		return 0
 	}
@@ -30,27 +31,25 @@ func (x *Tile) conflicts(t *target.Target, z tileSizes, p TileParameters, n Nest
 }
 
 // boxOf returns the shape of the memory that an access reads: that of its tensor, or of a separate copy of a part.
-func (x *Tile) boxOf(a *Access, p TileParameters, n Nest) []int64 {
+func (x *Tile) boxOf(a *cost.Access, p TileParameters, n *Nest) []int64 {
 	if a != x.fed || p.Feed != sketch.InBlock && p.Feed != sketch.InTile {
-		return a.Shape
+		return a.Tensor.Shape
 	}
-	extents := append([]int64{}, n.Tile...)
-	if p.Feed == sketch.InBlock {
-		n.Block(extents)
-	}
-	box := make([]int64, len(a.Shape))
+	extents, _ := n.Fed(p.Feed)
+	extents = n.spread(extents)
+	box := make([]int64, len(a.Tensor.Shape))
 	for d := range box {
-		box[d] = a.Extent(d, extents)
+		box[d] = int64(a.Reach(d, extents))
 	}
 	return box
 }
 
 // drivenOut returns how many elements that a step reads for a tile's positions are no longer in the first-level
 // cache: all of them, if their lines exceed the ways of their sets.
-func (x *Tile) drivenOut(t *target.Target, a *Access, box []int64, z tileSizes) float64 {
+func (x *Tile) drivenOut(t *target.Target, a *cost.Access, box []int64, z tileSizes) float64 {
 	elements, apart := min(a.Elements(x.tileExtents(z)), float64(z.th*z.tw)), int64(0) // strides skip elements
 	for _, axis := range x.movedIn(z) {
-		apart = gcd(apart, a.Step(axis, box))
+		apart = gcd(apart, int64(a.StepIn(box, axis))*a.ElementBytes)
 	}
 	if apart > 0 && elements > microarch.LinesPerSet(t, apart) {
 		return elements

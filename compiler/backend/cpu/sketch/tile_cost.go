@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -32,7 +33,7 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	if x.vec < 0 {
 		return float64(sketch.Product(x.reduce))
 	}
-	n := x.nest(t, z, p)
+	n := x.nest(z, p)
 	list := x.accesses
 	if z.pack {
 		list = x.packed()
@@ -275,16 +276,12 @@ func (x *Tile) innermost(z tileSizes) int64 {
 	return last
 }
 
-func (x *Tile) nest(t *target.Target, z tileSizes, p TileParameters) Nest {
-	n := Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...)}
-	n.Mapped = x.loadsOwn || x.group > 0
-	for range x.extents {
-		n.Tile = append(n.Tile, 1)
-	}
-	n.Tile = append(n.Tile, x.reduce...)
+func (x *Tile) nest(z tileSizes, p TileParameters) *Nest {
+	n := newNest(x.extents, x.reduce)
+	n.Mapped, n.Spread = x.loadsOwn || x.group > 0, x.spread
 	within := func(axis int, size int64) {
 		if axis >= 0 {
-			n.Tile[axis] = min(size, n.Limits[axis])
+			n.Tile[axis] = min(float64(size), n.Limits[axis])
 		}
 	}
 	within(x.vec, x.width(z.tv))
@@ -318,7 +315,7 @@ func (x *Tile) nest(t *target.Target, z tileSizes, p TileParameters) Nest {
 }
 
 // feedCycles returns the cycles of the stages that feed the reduction, at the place that the parameters select.
-func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nest) float64 {
+func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n *Nest) float64 {
 	if x.fed == nil {
 		return 0
 	}
@@ -329,13 +326,10 @@ func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nes
 	if p.Feed == sketch.InTile {
 		x.wholeRows(extents, z)
 	}
-	elements := 1.0
-	for d := range x.fed.Shape {
-		elements *= float64(x.fed.Extent(d, extents))
-	}
+	elements := x.fed.Elements(n.spread(extents))
 	lanes := float64(max(1, int64(t.CPU.VectorBytes)/x.fed.ElementBytes))
 	if x.turns() {
-		lanes = min(lanes, float64(extents[x.vec]))
+		lanes = min(lanes, extents[x.vec])
 	}
 	cycles := times * elements / lanes * (1.5*microarch.Wide(t) + 0.5*float64(x.feedOps))
 	if x.turns() {
@@ -349,9 +343,9 @@ func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nes
 
 // wholeRows widens the extents of a tile that may continue in the next row to all rows that it may touch. The part
 // that it needs is unknown at compile time, so its feed is computed for all of them.
-func (x *Tile) wholeRows(extents []int64, z tileSizes) {
+func (x *Tile) wholeRows(extents []float64, z tileSizes) {
 	if x.crosses(z) {
-		extents[x.col] = min(x.extent(x.col), ((z.tw-1)/x.rowOf()+2)*x.rowOf())
+		extents[x.col] = float64(min(x.extent(x.col), ((z.tw-1)/x.rowOf()+2)*x.rowOf()))
 	}
 }
 
@@ -365,7 +359,7 @@ func (x *Tile) crosses(z tileSizes) bool {
 }
 
 // rowOf returns the number of positions of the joint axes per row.
-func (x *Tile) rowOf() int64 { return x.accesses[0].Rows[x.joint[len(x.joint)-1]] }
+func (x *Tile) rowOf() int64 { return x.apart[x.col] }
 
 // inlineCycles returns the cycles of a feed that is computed at every load: its arithmetic each time and, for padding,
 // the tiles at the borders, which check every load. Tiles that may continue in the next row check every position.
@@ -399,7 +393,7 @@ func (x *Tile) inlineCycles(t *target.Target, z tileSizes) float64 {
 func (x *Tile) Feed() (inside float64, operations int) { return x.inside, x.feedOps }
 
 // Ends returns the reads of the maps after the reduction, and all stores of the nest; nil for a single sum.
-func (x *Tile) Ends() []Access {
+func (x *Tile) Ends() []cost.Access {
 	if len(x.accesses) == 0 {
 		return nil
 	}

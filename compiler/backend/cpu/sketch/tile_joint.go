@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -53,11 +54,21 @@ func (x *Tile) along(axes []int) *Tile {
 		y.extents[k] = 1
 	}
 	y.extents[last] = total
-	for k := range y.accesses {
-		y.accesses[k].Joint, y.accesses[k].Rows = axes, x.extents
-	}
+	y.apart = x.extents
 	y.fed = x.fedAmong(y.accesses)
 	return &y
+}
+
+// spread divides the positions along the joint axes, counted along the last of them, among all of them.
+func (x *Tile) spread(extents []float64) {
+	if len(x.joint) == 0 {
+		return
+	}
+	left := extents[x.col]
+	for _, k := range slices.Backward(x.joint) {
+		rows := float64(x.apart[k])
+		extents[k], left = min(rows, left), math.Ceil(left/rows)
+	}
 }
 
 // chosen returns the tile that the parameters select.

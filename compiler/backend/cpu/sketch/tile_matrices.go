@@ -260,8 +260,8 @@ func (x *Tile) turnCycles() float64 {
 		return 0
 	}
 	a := &x.accesses[x.dot.weights]
-	elements, group := float64(sketch.Product(a.Shape)), float64(x.matrices.format.Packed())
-	return InterleaveCycles(elements, group, t.terms == len(a.Shape)-1) + microarch.Region(x.target)
+	elements, group := float64(sketch.Product(a.Tensor.Shape)), float64(x.matrices.format.Packed())
+	return InterleaveCycles(elements, group, t.terms == len(a.Tensor.Shape)-1) + microarch.Region(x.target)
 }
 
 // matrixNest builds the nest of the sums. The terms of an instruction are innermost, except for the positions and

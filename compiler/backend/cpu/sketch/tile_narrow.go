@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -65,7 +66,7 @@ func (x *Tile) widen() {
 }
 
 // fedAmong returns the access to the reduction's feed among copies of the accesses, or nil.
-func (x *Tile) fedAmong(accesses []Access) *Access {
+func (x *Tile) fedAmong(accesses []cost.Access) *cost.Access {
 	for k := range x.accesses {
 		if x.fed == &x.accesses[k] {
 			return &accesses[k]

@@ -3,6 +3,7 @@ package sketch
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -94,7 +95,7 @@ func (x *Tile) square(b *sketch.Builder, id int, p panel, vectors, lane int) {
 }
 
 // packed returns the accesses after the panels are copied.
-func (x *Tile) packed() []Access {
+func (x *Tile) packed() []cost.Access {
 	list := slices.Clone(x.accesses)
 	for _, p := range x.panels {
 		list[p.access].Packed = true
@@ -104,7 +105,7 @@ func (x *Tile) packed() []Access {
 
 // copyCycles returns the cycles of copying the panels: per pair of vectors if they are contiguous, per transposed
 // square, or per lane.
-func (x *Tile) copyCycles(t *target.Target, n Nest) float64 {
+func (x *Tile) copyCycles(t *target.Target, n *Nest) float64 {
 	times := 1.0
 	for _, loop := range n.Loops[2:] { // the first two loops run over the positions of a block
 		times *= float64(loop.Times)
@@ -112,10 +113,7 @@ func (x *Tile) copyCycles(t *target.Target, n Nest) float64 {
 	total := 0.0
 	for _, p := range x.panels {
 		a := &x.accesses[p.access]
-		elements := 1.0
-		for d := range a.Shape {
-			elements *= float64(a.Extent(d, n.Tile))
-		}
+		elements := a.Elements(n.spread(n.Tile))
 		switch {
 		case p.strided && p.rows >= 0:
 			total += 0.5 * elements

@@ -54,7 +54,7 @@ func (x *Tile) shared() int {
 func (x *Tile) sharedVectors(tv float64, z tileSizes) float64 {
 	extents, steps, total := x.tileExtents(z), x.sharedFor(z), 0.0
 	if steps > 1 {
-		extents[len(x.extents)+x.shared()] = steps
+		extents[len(x.extents)+x.shared()] = float64(steps)
 	}
 	for _, a := range x.accesses[:len(x.accesses)-1] {
 		if a.MovesWith(x.vec) && (x.row >= 0 && a.MovesWith(x.row) || x.col >= 0 && a.MovesWith(x.col)) {
@@ -89,9 +89,9 @@ func (x *Tile) pickLoads(z tileSizes) float64 {
 
 // pickSources returns how many vectors hold the data of a vector's groups: as many as a group has inputs per output.
 func (x *Tile) pickSources() (n int64) {
-	for _, a := range x.accesses[:len(x.accesses)-1] {
-		for d := range a.Groups {
-			n = max(n, a.Dims[d][x.vec])
+	for _, a := range x.operands() {
+		for d := range a.Tensor.Shape {
+			n = max(n, int64(a.Coefficient(d, x.vec)))
 		}
 	}
 	return n

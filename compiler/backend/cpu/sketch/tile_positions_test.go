@@ -47,12 +47,11 @@ func TestPositionsOfAnImageAreOneJointAxis(t *testing.T) {
 
 func TestTileOfJointPositionsTouchesTheRowsItCrosses(t *testing.T) {
 	x := of(t, Conv(t, 7, 64))
-	a := &Access{Joint: x.joined.joint, Rows: x.extents}
-	extents := make([]int64, len(x.extents))
-	for _, c := range []struct{ tile, columns, rows int64 }{{1, 1, 1}, {6, 6, 1}, {7, 7, 1}, {8, 7, 2}, {49, 7, 7}} {
+	for _, c := range []struct{ tile, columns, rows float64 }{{1, 1, 1}, {6, 6, 1}, {7, 7, 1}, {8, 7, 2}, {49, 7, 7}} {
+		extents := make([]float64, len(x.extents))
 		extents[x.joined.col] = c.tile
-		if w, h := a.Along(x.col, extents), a.Along(x.row, extents); w != c.columns || h != c.rows {
-			t.Errorf("%d positions touch %d columns and %d rows; want %d and %d", c.tile, w, h, c.columns, c.rows)
+		if x.joined.spread(extents); extents[x.col] != c.columns || extents[x.row] != c.rows {
+			t.Errorf("%v positions touch %v columns and %v rows; want %v and %v", c.tile, extents[x.col], extents[x.row], c.columns, c.rows)
 		}
 	}
 }

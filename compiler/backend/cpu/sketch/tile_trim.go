@@ -18,7 +18,7 @@ func (x *Tile) trimmed(axis int, z tileSizes) float64 {
 	extents := x.tileExtents(z)
 	for _, w := range x.windows[axis] {
 		if w.Along >= 0 {
-			part = min(part, w.Kept(x.extents[w.Along], extents[w.Along], x.reduce[axis]))
+			part = min(part, w.Kept(x.extents[w.Along], int64(extents[w.Along]), x.reduce[axis]))
 		}
 	}
 	if part > maxKept {

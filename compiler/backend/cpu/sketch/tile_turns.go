@@ -83,11 +83,12 @@ func (x *Tile) findWindow(acc *schedule.Stage, by instruction, w *window) bool {
 		if !sketch.Adjacent(l, acc.Axes[x.vec]) {
 			return false
 		}
-		for _, dim := range x.accesses[k].Dims {
-			if step := dim[len(x.extents)+last]; step != 0 {
-				w.step, w.stride = step, dim[x.col]
+		for d := range l.Index {
+			along := func(axis int) int64 { return int64(x.accesses[k].Coefficient(d, axis)) }
+			if step := along(len(x.extents) + last); step != 0 {
+				w.step, w.stride = step, along(x.col)
 			}
-			apart = max(apart, dim[x.row])
+			apart = max(apart, along(x.row))
 		}
 	}
 	if w.step == 0 || w.stride == 0 || sketch.Product(x.reduce[:last]) < minRows*apart {
@@ -127,7 +128,7 @@ func (x *Tile) turnsOf(tv float64, z tileSizes) float64 {
 	slices.Sort(columns)
 	extents := x.tileExtents(z)
 	extents[x.col] = 1
-	copy(extents[len(x.extents):], x.reduce[:last])
+	copy(extents[len(x.extents):], floats(x.reduce[:last]))
 	return tv * x.accesses[w.data].Elements(extents) * float64(len(slices.Compact(columns)))
 }
 
@@ -137,7 +138,7 @@ func (x *Tile) turnedCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	acc, steps := tv*float64(z.th*z.tw), float64(sketch.Product(x.steps))
 	turns, products := x.turnsOf(tv, z), acc*steps
 	extents := x.tileExtents(z)
-	copy(extents[len(x.extents):], x.reduce)
+	copy(extents[len(x.extents):], floats(x.reduce))
 	loads := tv * x.accesses[x.dot.data].Elements(extents)
 	spilled := max(0, acc+turns-float64(t.CPU.VectorRegisters))
 	loads += products * min(1, spilled/turns)

@@ -3,6 +3,7 @@ package sketch
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -45,7 +46,7 @@ func (x *Tile) windowCycles(t *target.Target, tv float64, z tileSizes) float64 {
 // windowLoads returns how many vectors or broadcast numbers a tile of tv vectors reads, including reloads.
 func (x *Tile) windowLoads(t *target.Target, tv float64, z tileSizes) float64 {
 	line := x.tileExtents(z)
-	line[len(line)-1] = x.reduce[len(x.reduce)-1]
+	line[len(line)-1] = float64(x.reduce[len(x.reduce)-1])
 	if x.row >= 0 {
 		line[x.row] = 1
 	}
@@ -65,7 +66,7 @@ func (x *Tile) windowLoads(t *target.Target, tv float64, z tileSizes) float64 {
 // windowVectors returns how many vectors or broadcast numbers a tile of tv vectors reads, each once.
 func (x *Tile) windowVectors(tv float64, z tileSizes) (total float64) {
 	window := x.tileExtents(z)
-	copy(window[len(x.extents):], x.reduce)
+	copy(window[len(x.extents):], floats(x.reduce))
 	for _, a := range x.operands() {
 		total += x.vectorsOf(a, tv) * a.Elements(window)
 	}
@@ -73,10 +74,10 @@ func (x *Tile) windowVectors(tv float64, z tileSizes) (total float64) {
 }
 
 // operands returns the accesses of a reduction without its result.
-func (x *Tile) operands() []Access { return x.accesses[:len(x.accesses)-1] }
+func (x *Tile) operands() []cost.Access { return x.accesses[:len(x.accesses)-1] }
 
 // vectorsOf returns how many of tv vectors an access reads separately.
-func (x *Tile) vectorsOf(a Access, tv float64) float64 {
+func (x *Tile) vectorsOf(a cost.Access, tv float64) float64 {
 	if a.MovesWith(x.vec) {
 		return tv
 	}
@@ -93,13 +94,14 @@ func (x *Tile) checksCycles(t *target.Target, tv float64, z tileSizes) float64 {
 }
 
 // tileExtents returns the extents of a tile of one vector and one step of the reduction.
-func (x *Tile) tileExtents(z tileSizes) []int64 {
-	extents := slices.Repeat([]int64{1}, len(x.extents)+len(x.reduce))
+func (x *Tile) tileExtents(z tileSizes) []float64 {
+	extents := slices.Repeat([]float64{1}, len(x.extents)+len(x.reduce))
 	if x.col >= 0 {
-		extents[x.col] = z.tw
+		extents[x.col] = float64(z.tw)
 	}
 	if x.row >= 0 {
-		extents[x.row] = z.th
+		extents[x.row] = float64(z.th)
 	}
+	x.spread(extents)
 	return extents
 }
