@@ -1,8 +1,6 @@
 package cost
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -88,7 +86,7 @@ func (a *Analysis) collect() {
 	for k := range a.Statements {
 		x := &a.Statements[k]
 		if g := x.Nest.Stage; g.Consumer != nil {
-			x.Consumer = slices.IndexFunc(a.Statements, func(y Statement) bool { return y.Nest.Stage == g.Consumer })
+			x.Consumer = a.producer(g.Consumer.Tensor)
 		}
 	}
 }

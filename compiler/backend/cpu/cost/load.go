@@ -115,6 +115,9 @@ func (i *index) linear(e expr.Expr, scale float64) float64 {
 
 // mostOf returns the largest value of a constant or of an extent that an execution chooses.
 func mostOf(e expr.Expr) (most int64, ok bool) {
+	if c, isInt := e.(*expr.Int); isInt { // the common case
+		return c.Value, true
+	}
 	_, most, ok = expr.Linearize(e).Bounds()
 	expr.Walk(e, func(x expr.Expr) {
 		if _, isVar := x.(*expr.Var); isVar {
@@ -185,5 +188,10 @@ func (a *Analysis) producer(t *expr.Tensor) int {
 	if t.Role != expr.Computed {
 		return -1
 	}
-	return slices.IndexFunc(a.Statements, func(x Statement) bool { return x.Nest.Stage.Tensor == t })
+	for k := range a.Statements {
+		if a.Statements[k].Nest.Stage.Tensor == t {
+			return k
+		}
+	}
+	return -1
 }
