@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
@@ -59,8 +58,7 @@ func (a *Analysis) spend(x *Statement) Cycles {
 		c.Waits[s] = x.Traffic.Fills[s] * store.Cycles
 	}
 	c.Chunks = a.chunks(x)
-	workers := float64(microarch.Workers(a.Target))
-	c.Share = math.Ceil(c.Chunks/workers) / c.Chunks
+	c.Share = microarch.Share(a.Target, c.Chunks)
 	return c
 }
 

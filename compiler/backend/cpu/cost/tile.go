@@ -2,8 +2,8 @@ package cost
 
 import (
 	"math"
-	"math/bits"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -83,9 +83,7 @@ func (a *Analysis) LanesOf(g *schedule.Stage) float64 {
 // lanes returns the average number of elements per instruction when an axis is divided into vectors. A short rest is
 // computed in powers of two.
 func lanes(axis, vector, limit float64) float64 {
-	parts := func(n float64) float64 {
-		return math.Floor(n/limit) + float64(bits.OnesCount64(uint64(math.Mod(n, limit))))
-	}
+	parts := func(n float64) float64 { return float64(microarch.Parts(int64(n), int64(limit))) }
 	whole := math.Floor(axis / vector)
 	return axis / max(1, whole*parts(vector)+parts(axis-whole*vector))
 }
@@ -141,18 +139,14 @@ func (w *Tile) Registers() float64 {
 	return w.Accumulators + w.Vectors/max(1, w.Depth()) + min(1, w.Scalars)
 }
 
-// spilled returns how many registers are spilled and reloaded each time a tile runs. If a loop has two steps and too
-// few registers, LLVM spills every accumulator.
+// spilled returns how many registers are spilled and reloaded each time a tile runs.
 func (a *Analysis) spilled(x *Statement) float64 {
 	w := &x.Tile
-	over := w.Registers() - float64(a.Target.CPU.VectorRegisters)
-	switch {
-	case x.Nest.Stage.Combiner == expr.None || w.Matrices || over <= 0:
+	if x.Nest.Stage.Combiner == expr.None || w.Matrices {
 		return 0
-	case w.Depth() == 2:
-		return 2 * w.Operations
 	}
-	return 2 * over * w.Depth()
+	loads, _ := microarch.RegisterPressure(a.Target, w.Registers(), w.Accumulators, w.Depth())
+	return loads * w.Depth()
 }
 
 // matrices builds the tile of a statement whose sums are computed by matrix instructions: everything inside the leaf

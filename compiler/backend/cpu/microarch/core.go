@@ -1,6 +1,8 @@
 package microarch
 
 import (
+	"math"
+	"math/bits"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -36,16 +38,31 @@ const (
 	Across = 15
 )
 
-// RegisterPressure returns the additional cost of a reduction step whose accumulators, row of vectors and broadcast
-// operand exceed the registers: how many of them it spills and reloads, and its minimum cycles, since a sum goes
-// through memory between steps. An instruction could read the operand from memory, but LLVM loads operands that
-// several instructions share. If a loop has two steps, LLVM keeps no accumulator in a register: with AVX-512, a tile
-// of 7 x 4 vectors with 32 registers takes twice as long as with one or four steps. Measured on Zen 5 on tiles whose
-// operands fit the first-level cache: with 32-byte vectors, 7 x 2, 8 x 2 and 5 x 3 take 13.4 to 14.8 cycles per step,
-// where the products take 7, 8 and 7.5; with 64-byte vectors, 7 x 4 takes 15.9 instead of 14, and 8 x 4 takes 17.9
-// instead of 16.
-func RegisterPressure(t *target.Target, accumulators, vectors float64, unroll int64) (loads, cycles float64) {
-	over := accumulators + vectors + 1 - float64(t.CPU.VectorRegisters)
+// Overlap returns the cycles of arithmetic and of loads, which overlap, and which take at least the given others.
+func Overlap(arithmetic, loads float64, others ...float64) float64 {
+	longest := max(arithmetic, loads)
+	for _, n := range others {
+		longest = max(longest, n)
+	}
+	return longest + Hidden*min(arithmetic, loads)
+}
+
+// Parts returns how many vectors hold the given number of elements. A partial vector is divided into parts of 8, 4, 2
+// and 1 lanes.
+func Parts(elements, lanes int64) int64 {
+	return elements/lanes + int64(bits.OnesCount64(uint64(elements%lanes)))
+}
+
+// RegisterPressure returns the additional cost of a reduction step that needs more registers than there are, for
+// accumulators, a row of vectors and a broadcast operand: how many it spills and reloads, and its minimum cycles,
+// since a sum goes through memory between steps. An instruction could read the operand from memory, but LLVM loads
+// operands that several instructions share. If a loop has two steps, LLVM keeps no accumulator in a register: with
+// AVX-512, a tile of 7 x 4 vectors with 32 registers takes twice as long as with one or four steps. Measured on Zen 5
+// on tiles whose operands fit the first-level cache: with 32-byte vectors, 7 x 2, 8 x 2 and 5 x 3 take 13.4 to 14.8
+// cycles per step, where the products take 7, 8 and 7.5; with 64-byte vectors, 7 x 4 takes 15.9 instead of 14, and
+// 8 x 4 takes 17.9 instead of 16.
+func RegisterPressure(t *target.Target, need, accumulators, unroll float64) (loads, cycles float64) {
+	over := need - float64(t.CPU.VectorRegisters)
 	switch {
 	case over <= 0:
 		return 0, 0
@@ -151,6 +168,20 @@ func Region(t *target.Target) float64 {
 
 // Workers returns how many threads share the work.
 func Workers(t *target.Target) int64 { return int64(max(1, t.CPU.Threads)) }
+
+// Share returns the busiest worker's fraction of work that is divided into chunks.
+func Share(t *target.Target, chunks float64) float64 {
+	return math.Ceil(chunks/float64(Workers(t))) / chunks
+}
+
+// Elapsed returns the time of the busiest worker, with that of starting a region. A single chunk starts none.
+func Elapsed(t *target.Target, work, chunks float64) float64 {
+	work *= Share(t, chunks)
+	if chunks > 1 {
+		work += Region(t)
+	}
+	return work
+}
 
 // Clock is the number of cycles per second. Costs are relative, so it matters only where measured times meet
 // estimated ones. It approximates a server with all cores busy, 2.6 to 3.7 GHz on the processors named here.

@@ -101,7 +101,7 @@ func (a *attention) Cost(p attentionParameters) float64 {
 	th, tv, block := a.tileOf(p)
 	acc := float64(th * tv)
 	loads := float64(th+tv) / 2
-	step := max(acc/2, loads, microarch.ResultLatency) + microarch.Hidden*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
+	step := microarch.Overlap(acc/2, loads, microarch.ResultLatency) + 0.25/float64(max(1, p.unroll))
 	if int64(acc)+tv+1 >= int64(t.CPU.VectorRegisters) {
 		step *= 1.1 // the loop has no spare registers
 	}

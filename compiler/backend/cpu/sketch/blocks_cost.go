@@ -41,7 +41,7 @@ func (x *blocksVariant) Cost(p blocksParameters) float64 {
 	outer := float64(array.Elements(x.extents)) / float64(x.extents[x.column]*x.rows())
 	groups := float64(x.product.Inner / z.terms)
 	arithmetic := outer * rowTiles * strips * (groups*x.groupCycles(z) + 2.5*float64(z.rows*z.vectors) + 12)
-	work := max(arithmetic, x.waiting(z)) + microarch.Hidden*min(arithmetic, x.waiting(z))
+	work := microarch.Overlap(arithmetic, x.waiting(z))
 	if x.form == schedule.BlockIntegers {
 		data := outer * float64(x.rows()*x.product.Inner)
 		work += data / float64(x.lanes) * quantiseOps * microarch.Wide(t)
@@ -50,9 +50,7 @@ func (x *blocksVariant) Cost(p blocksParameters) float64 {
 		work += blocksPieceStart * outer * float64(x.rows()) * strips
 	}
 	chunks := outer * strips * math.Ceil(rowTiles/float64(z.rowTiles))
-	workers := float64(microarch.Workers(t))
-	work += microarch.ChunkStart * chunks
-	return work*math.Ceil(chunks/workers)/chunks + microarch.Region(t)
+	return (work+microarch.ChunkStart*chunks)*microarch.Share(t, chunks) + microarch.Region(t)
 }
 
 // groupCycles returns the cycles of computing and scaling the sums of a group in a tile.
@@ -73,7 +71,7 @@ func (x *blocksVariant) groupCycles(z blocksSizes) float64 {
 	loads := microarch.LoadSlot * (multiplied/float64(z.vectors) + float64(z.vectors*z.steps))
 	operations := multiplied + beside*codes + scaleOps*sums
 	busy, loops := operations/microarch.Arithmetic, float64(z.steps/z.unroll)*0.5+1
-	return max(busy, loads, (operations+loads)/microarch.Issue) + microarch.Hidden*min(busy, loads) + loops
+	return microarch.Overlap(busy, loads, (operations+loads)/microarch.Issue) + loops
 }
 
 // castOps returns the cost of converting a vector of codes to floats.

@@ -76,7 +76,7 @@ func (m Matrices) Legal() error {
 func (m Matrices) Cycles(steps float64) float64 {
 	rows, columns := float64(m.Rows), float64(m.Columns)
 	products, loads := rows*columns*microarch.TileProduct, (rows+columns)*microarch.TileLoad
-	step := max(products, loads, microarch.TileLatency) + microarch.Hidden*min(products, loads)
+	step := microarch.Overlap(products, loads, microarch.TileLatency)
 	return steps*step + rows*columns*microarch.TileStore + microarch.TileLatency
 }
 

@@ -76,9 +76,7 @@ func (f *flat) Cost(p elementwiseParameters) float64 {
 	if rows > 1 && span < vectors {
 		work += elementwisePieceStart * float64(outer*sketch.CeilDiv(vectors, span))
 	}
-	workers := microarch.Workers(f.target)
-	balance := float64(sketch.CeilDiv(chunks, workers)*workers) / float64(chunks)
-	return work*balance/float64(workers) + 4*float64(chunks) + f.results.Cost(f.target, p.stream)
+	return work*microarch.Share(f.target, float64(chunks)) + 4*float64(chunks) + f.results.Cost(f.target, p.stream)
 }
 
 // Legal implements searchspace.Structure.

@@ -1,7 +1,6 @@
 package sketch
 
 import (
-	"math"
 	"math/bits"
 	"slices"
 
@@ -39,16 +38,7 @@ func (x *folds) Cost(p foldsParameters) float64 {
 	work *= tiles
 	waiting := n.Waiting(t, slices.Concat(x.accesses[:len(x.accesses)-1], x.ends))
 	work = max(work, waiting) + microarch.WindowWaits(t)*min(work, waiting) + x.feedCycles(z, n)
-	chunks, workers := 1.0, float64(microarch.Workers(t))
-	for _, loop := range n.Loops[3:] {
-		chunks *= float64(loop.Times)
-	}
-	work += microarch.ChunkStart * chunks
-	share := math.Ceil(chunks/workers) / chunks
-	if chunks == 1 || workers == 1 {
-		return work * share
-	}
-	return work*share + microarch.Region(t)
+	return microarch.Elapsed(t, work+microarch.ChunkStart*n.chunks(), n.chunks())
 }
 
 // outside returns the number of positions along all axes except columns.
@@ -76,8 +66,8 @@ func (x *folds) cycles(z foldsParameters, outputs int64, inside float64) float64
 	}
 	busy := acc/microarch.Arithmetic + microarch.Picking(t, picked)
 	loading := microarch.Loading(t, loads, 0)
-	step := max(busy, loading, microarch.ResultLatency, (acc+picked+loads+2/float64(z.unroll))/microarch.Issue)
-	step += microarch.Hidden*min(busy, loading) + 0.5/float64(z.unroll)
+	step := microarch.Overlap(busy, loading, microarch.ResultLatency, (acc+picked+loads+2/float64(z.unroll))/microarch.Issue)
+	step += 0.5 / float64(z.unroll)
 	steps := inside * float64(x.steps(z.factor))
 	return steps*step + foldCycles*x.foldings(z, outputs) + storeCycles*float64(z.columns)*float64(len(x.ends)) + tileCycles
 }
@@ -127,29 +117,14 @@ func (x *folds) data() *cost.Access {
 	return nil
 }
 
-// nest returns the loops around a tile, and what it reads.
+// nest returns the loops around a tile. Without rows, a block has all columns.
 func (x *folds) nest(z foldsParameters) *Nest {
-	n := newNest(x.extents, x.reduce)
+	b := blocking{axes: [3]int{x.out, x.col, x.row}, tile: [3]int64{z.outputs, z.columns, 1}, rowTiles: z.rows, vecTiles: 1, inner: 1, outer: z.order}
+	if x.row < 0 {
+		b.rowTiles = sketch.CeilDiv(x.extents[x.col], z.columns)
+	}
+	n := newNest(x.extents, x.reduce, b)
 	n.Mapped = true
-	n.Tile[x.out], n.Tile[x.col] = float64(z.outputs), float64(z.columns)
-	n.Loops = []Loop{{Axis: x.col, Times: sketch.CeilDiv(x.extents[x.col], z.columns)}}
-	outputs, rows := Loop{Axis: x.out, Times: sketch.CeilDiv(x.extents[x.out], z.outputs)}, Loop{Axis: x.col, Times: 1}
-	if x.row >= 0 {
-		n.Loops, rows = append(n.Loops, Loop{Axis: x.row, Times: z.rows}), Loop{Axis: x.row, Times: x.extents[x.row] / z.rows}
-	} else {
-		n.Loops = append(n.Loops, Loop{Axis: x.col, Times: 1})
-	}
-	n.Loops = append(n.Loops, Loop{Axis: -1, Times: 1}) // blocks have three loops
-	if z.order == 0 {
-		n.Loops = append(n.Loops, outputs, rows)
-	} else {
-		n.Loops = append(n.Loops, rows, outputs)
-	}
-	for _, k := range x.around() {
-		if k != x.row {
-			n.Loops = append(n.Loops, Loop{Axis: k, Times: x.extents[k]})
-		}
-	}
 	return n
 }
 

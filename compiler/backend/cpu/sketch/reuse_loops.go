@@ -23,19 +23,63 @@ type Nest struct {
 	Spread func(extents []float64)
 }
 
-// newNest returns the nest of a tile with a single result, without loops.
-func newNest(extents, reduce []int64) *Nest {
-	n := &Nest{Tile: floats(extents, reduce), Limits: floats(extents, reduce)}
-	for k := range extents {
-		n.Tile[k] = 1
-	}
-	return n
-}
-
 // Loop advances an axis by a number of steps.
 type Loop struct {
 	Axis  int
 	Times int64
+}
+
+// blocking describes how the results of a reduction are divided into tiles and blocks of tiles.
+type blocking struct {
+	// axes holds the axes of a tile's vectors, columns and rows, or -1, and tile its extents along them.
+	axes [3]int
+	tile [3]int64
+	// rowTiles and vecTiles are the numbers of tiles per block, those of columns without rows.
+	rowTiles, vecTiles int64
+	// inner is the order of the tiles of a block: 0 with the vectors inside, 1 with the positions inside. outer is that
+	// of blocks.
+	inner, outer int64
+}
+
+// newNest returns the nest of tiles with all terms of a reduction. The loops over a block come first.
+func newNest(extents, reduce []int64, b blocking) *Nest {
+	n := &Nest{Tile: floats(extents, reduce), Limits: floats(extents, reduce)}
+	var others []Loop
+	for k, e := range extents {
+		if n.Tile[k] = 1; !slices.Contains(b.axes[:], k) {
+			others = append(others, Loop{k, e})
+		}
+	}
+	var tiles [3]int64
+	for i, k := range b.axes {
+		if tiles[i] = 1; k >= 0 {
+			n.Tile[k], tiles[i] = min(float64(b.tile[i]), n.Limits[k]), sketch.CeilDiv(extents[k], b.tile[i])
+		}
+	}
+	vec, col, row := b.axes[0], b.axes[1], b.axes[2]
+	columns, rows, blocks := Loop{col, tiles[1]}, Loop{row, b.rowTiles}, Loop{row, tiles[2] / b.rowTiles}
+	if row < 0 {
+		columns, rows, blocks = Loop{col, b.rowTiles}, Loop{row, 1}, Loop{col, tiles[1] / b.rowTiles}
+	}
+	vectors, strips := Loop{vec, b.vecTiles}, Loop{vec, tiles[0] / b.vecTiles}
+	n.Loops = []Loop{vectors, columns, rows, strips, blocks}
+	if b.inner == 1 {
+		copy(n.Loops, []Loop{columns, rows, vectors})
+	}
+	if b.outer == 1 {
+		copy(n.Loops[3:], []Loop{blocks, strips})
+	}
+	n.Loops = append(n.Loops, others...)
+	return n
+}
+
+// chunks returns how many blocks workers share: as often as the loops around a block run.
+func (n *Nest) chunks() float64 {
+	chunks := 1.0
+	for _, l := range n.Loops[3:] {
+		chunks *= float64(l.Times)
+	}
+	return chunks
 }
 
 // widen multiplies the extent of a loop's axis.

@@ -82,16 +82,16 @@ const (
 // products.
 func (x *strassenVariant) Cost(p strassenParameters) float64 {
 	t, z := x.target, x.sizes(p)
-	arithmetic, cold, n := Product(t, x.lanes, x.m, x.n(), x.k, products).Parts(TileParameters{
+	arithmetic, cold, chunks := Product(t, x.lanes, x.m, x.n(), x.k, products).Parts(TileParameters{
 		Vectors: z.vectors, Columns: z.rows, RowTiles: z.rowTiles, Unroll: z.ku, Prefetch: z.pf,
 	})
-	chunks, workers := float64(n), float64(microarch.Workers(t))
+	workers := float64(microarch.Workers(t))
 	outputs := float64(x.m*x.n()) / float64(x.lanes) * outputCycles * microarch.Wide(t)
 	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
 	work := few*arithmetic + x.right(t, z, cold, workers) + x.traffic(t, z) + x.endNest(z).Waiting(t, x.ends) + outputs + microarch.ChunkStart*chunks
 	sums := float64(x.m*sketch.CeilDiv(x.k, x.lanes)) * sumCycles * microarch.Wide(t)
 	sums += x.handedOn(t)
-	all := work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*microarch.Region(t)
+	all := work*microarch.Share(t, chunks) + sums/workers + 2*microarch.Region(t)
 	return all * (1 + handedFar*(microarch.Distance(t)-1))
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
@@ -174,7 +175,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target
 	x.vectors = sketch.AtMost(sketch.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)
 	switch {
 	case x.ragged:
-		x.vectors = []int64{parts(x.group, x.lanes)}
+		x.vectors = []int64{microarch.Parts(x.group, x.lanes)}
 	case x.picks:
 		x.vectors, x.order = x.pickedTiles(x.lanes), x.loopOrder()
 	}

@@ -2,7 +2,6 @@ package sketch
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -54,13 +53,7 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	if x.matrices != nil {
 		work += x.turnCycles()
 	}
-	chunks, workers := float64(x.chunks(z)), float64(microarch.Workers(t))
-	work += microarch.ChunkStart*chunks + x.results.Cost(t, p.Stream)
-	share := math.Ceil(chunks/workers) / chunks
-	if chunks == 1 || workers == 1 {
-		return work * share
-	}
-	return work*share + microarch.Region(t)
+	return microarch.Elapsed(t, work+(microarch.ChunkStart*n.chunks()+x.results.Cost(t, p.Stream)), n.chunks())
 }
 
 // arithmetic returns the cycles of all tiles if every load hits the first-level cache and sums have the given latency.
@@ -68,19 +61,13 @@ func (x *Tile) arithmetic(t *target.Target, z tileSizes, latency float64) float6
 	width := x.width(z.tv)
 	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
 	if rest := x.extent(x.vec) % width; rest > 0 {
-		cut := parts(rest, x.lanes)
+		cut := microarch.Parts(rest, x.lanes)
 		if x.matrices != nil {
 			cut = sketch.CeilDiv(rest, x.lanes)
 		}
 		cycles += x.tileCycles(t, float64(cut), z, latency)
 	}
 	return x.places(z) * cycles
-}
-
-// parts returns how many vectors compute the given number of channels. A partial vector is divided into parts of 8,
-// 4, 2 and 1 lanes.
-func parts(channels, lanes int64) int64 {
-	return channels/lanes + int64(bits.OnesCount64(uint64(channels%lanes)))
 }
 
 // unused returns how many times as many positions tiles compute as the executions need with which kernels are timed,
@@ -192,7 +179,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	}
 	if x.loadsShared && x.loadsScalar {
 		var reloads float64
-		reloads, smallest = microarch.RegisterPressure(t, acc, tv, z.ku)
+		reloads, smallest = microarch.RegisterPressure(t, acc+tv+1, acc, float64(z.ku))
 		loads += reloads
 	}
 	if spilled := positions - microarch.AddressRegisters(t); x.crosses(z) && spilled > 0 {
@@ -214,8 +201,8 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	casting, casts := x.casts(tv, positions, z)
 	busy, operations = busy+casting, operations+casts
 	loading := microarch.Loading(t, loads, scalars)
-	step := max(busy, loading, latency, smallest, (operations+loads+scalars+2/float64(z.ku))/microarch.Issue)
-	step += microarch.Hidden*min(busy, loading) + 0.5/float64(z.ku)
+	issue := (operations + loads + scalars + 2/float64(z.ku)) / microarch.Issue
+	step := microarch.Overlap(busy, loading, latency, smallest, issue) + 0.5/float64(z.ku)
 	steps := float64(sketch.Product(x.steps))
 	exits := 0.0
 	if last := x.innermost(z); last > z.ku {
@@ -276,41 +263,13 @@ func (x *Tile) innermost(z tileSizes) int64 {
 	return last
 }
 
+// nest returns the loops around a tile.
 func (x *Tile) nest(z tileSizes, p TileParameters) *Nest {
-	n := newNest(x.extents, x.reduce)
+	n := newNest(x.extents, x.reduce, blocking{
+		axes: [3]int{x.vec, x.col, x.row}, tile: [3]int64{x.width(z.tv), z.tw, z.th},
+		rowTiles: z.rowTiles, vecTiles: z.vecTiles, inner: z.inner, outer: p.Outer,
+	})
 	n.Mapped, n.Spread = x.loadsOwn || x.group > 0, x.spread
-	within := func(axis int, size int64) {
-		if axis >= 0 {
-			n.Tile[axis] = min(float64(size), n.Limits[axis])
-		}
-	}
-	within(x.vec, x.width(z.tv))
-	within(x.col, z.tw)
-	within(x.row, z.th)
-	rowTiles, colTiles := z.rowTiles, sketch.CeilDiv(x.extent(x.col), z.tw)
-	rowBlocks, blocked := sketch.CeilDiv(x.extent(x.row), z.th)/z.rowTiles, x.row
-	if x.row < 0 {
-		rowTiles, rowBlocks, blocked = 1, colTiles/z.rowTiles, x.col
-		colTiles = z.rowTiles
-	}
-	vecBlocks := sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)) / z.vecTiles
-	positions := []Loop{{Axis: x.col, Times: colTiles}, {Axis: x.row, Times: rowTiles}}
-	vectors := Loop{Axis: x.vec, Times: z.vecTiles}
-	if z.inner == 0 {
-		n.Loops = append([]Loop{vectors}, positions...)
-	} else {
-		n.Loops = append(positions, vectors)
-	}
-	if p.Outer == 0 {
-		n.Loops = append(n.Loops, Loop{Axis: x.vec, Times: vecBlocks}, Loop{Axis: blocked, Times: rowBlocks})
-	} else {
-		n.Loops = append(n.Loops, Loop{Axis: blocked, Times: rowBlocks}, Loop{Axis: x.vec, Times: vecBlocks})
-	}
-	for k, e := range x.extents {
-		if k != x.vec && k != x.col && k != x.row {
-			n.Loops = append(n.Loops, Loop{Axis: k, Times: e})
-		}
-	}
 	return n
 }
 
@@ -413,7 +372,7 @@ func Product(t *target.Target, lanes, m, n, k, times int64) *Tile {
 
 // Parts returns parts of the cost of a Product: the cycles of its arithmetic and of its packed operand, which comes
 // from memory, and the number of its chunks.
-func (x *Tile) Parts(p TileParameters) (arithmetic, cold float64, chunks int64) {
+func (x *Tile) Parts(p TileParameters) (arithmetic, cold, chunks float64) {
 	z := x.sizes(p)
-	return x.arithmetic(x.target, z, microarch.ResultLatency), x.cold(x.target, z), x.chunks(z)
+	return x.arithmetic(x.target, z, microarch.ResultLatency), x.cold(x.target, z), x.nest(z, p).chunks()
 }

@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -112,7 +113,7 @@ const maxRagged = 8
 // fewerParts reports whether a tile that is a group has fewer instructions per channel than one whose vectors
 // continue in the next group, each of which picks lanes once for all columns of a window.
 func (x *Tile) fewerParts(lanes int64, acc *schedule.Stage) bool {
-	vectors := parts(x.group, lanes)
+	vectors := microarch.Parts(x.group, lanes)
 	if x.group < lanes || vectors > maxRagged || (RegisterTile{Rows: 1, Vectors: vectors, Unroll: 1}).Legal(x.target) != nil {
 		return false
 	}
@@ -124,11 +125,11 @@ func (x *Tile) fewerParts(lanes int64, acc *schedule.Stage) bool {
 		columns = float64(acc.Reduce[last-1].Extent)
 	}
 	channels := min(tiles[0]*lanes, x.extent(x.vec))
-	instructions := float64(parts(channels, lanes))
+	instructions := float64(microarch.Parts(channels, lanes))
 	for first := int64(0); first < channels; first += lanes {
 		if last := min(first+lanes, channels) - 1; first/x.group != last/x.group {
 			instructions += 1 / columns
 		}
 	}
-	return float64(parts(x.group, lanes)*channels) <= instructions*float64(x.group)
+	return float64(microarch.Parts(x.group, lanes)*channels) <= instructions*float64(x.group)
 }

@@ -85,20 +85,6 @@ func (x *Tile) width(vectors int64) int64 {
 	return vectors * x.lanes
 }
 
-func (x *Tile) chunks(z tileSizes) int64 {
-	blocked, col := sketch.CeilDiv(x.extent(x.row), z.th), sketch.CeilDiv(x.extent(x.col), z.tw)
-	if x.row < 0 {
-		blocked = col
-	}
-	n := blocked / z.rowTiles * (sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)) / z.vecTiles)
-	for k, e := range x.extents {
-		if k != x.vec && k != x.col && k != x.row {
-			n *= e
-		}
-	}
-	return max(1, n)
-}
-
 // streamedSteps is the maximum number of terms per sum for non-temporal stores. Stores hide behind the arithmetic of
 // longer sums.
 const streamedSteps = 128

@@ -153,5 +153,5 @@ func (x *Tile) turnedCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	operations := products*x.dot.operations + turns*float64(x.dot.terms) + loads + acc
 	latency := (microarch.ResultLatency + x.dot.late) * steps / max(1, microarch.InFlight/operations)
 	busy, load := products*x.dot.slots+turns*microarch.Turns(t, x.dot.terms), loads*microarch.LoadSlot
-	return max(busy, load, latency, operations/microarch.Issue) + microarch.Hidden*min(busy, load) + turnSpill*spilled + windowEnd*acc + turnStart
+	return microarch.Overlap(busy, load, latency, operations/microarch.Issue) + turnSpill*spilled + windowEnd*acc + turnStart
 }

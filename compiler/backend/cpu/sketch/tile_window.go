@@ -40,7 +40,7 @@ func (x *Tile) windowCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	operations := acc*steps + loads + acc
 	latency := microarch.ResultLatency * steps / max(1, microarch.InFlight/operations)
 	multiply, load := acc*steps/2, loads*microarch.LoadSlot
-	return max(multiply, load, latency, operations/microarch.Issue) + microarch.Hidden*min(multiply, load) + windowEnd*acc + windowStart
+	return microarch.Overlap(multiply, load, latency, operations/microarch.Issue) + windowEnd*acc + windowStart
 }
 
 // windowLoads returns how many vectors or broadcast numbers a tile of tv vectors reads, including reloads.

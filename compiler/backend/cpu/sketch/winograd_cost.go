@@ -95,10 +95,10 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	cycles := blocks * (transforms + product + x.handedOn(t, z, f.Products))
 	regions := 1.0
 	if z.blocked() {
-		cycles *= math.Ceil(blocks/workers) / blocks
+		cycles *= microarch.Share(t, blocks)
 	} else {
 		chunks := float64(f.Products * (sketch.CeilDiv(x.oc, z.vectors*x.lanes) / z.vecTiles))
-		cycles = cycles/workers + product*(math.Ceil(chunks/workers)/chunks-1/workers)
+		cycles = cycles/workers + product*(microarch.Share(t, chunks)-1/workers)
 		regions = 3 // the data, the product and the output
 	}
 	if p.image != sketch.Inline && !(p.image == sketch.InBlock && x.imageInBlocks(z)) {
@@ -131,12 +131,12 @@ func (x *tile) productCycles(t *target.Target, z winogradSizes, products int64) 
 func (x *tile) tileCycles(t *target.Target, z winogradSizes, vectors int64) float64 {
 	steps := float64(x.ic / x.terms())
 	acc, loads := float64(z.tiles*vectors), float64(z.tiles+vectors)
-	reloads, latency := microarch.RegisterPressure(t, acc, float64(vectors), z.ku)
+	reloads, latency := microarch.RegisterPressure(t, acc+float64(vectors)+1, acc, float64(z.ku))
 	loads, latency = loads+reloads, max(latency, microarch.Latency)
 	if x.pairs {
 		latency += microarch.PairsLate
 	}
-	step := max(acc/2, loads/2, latency) + microarch.Hidden*min(acc/2, loads/2) + 0.5/float64(z.ku)
+	step := microarch.Overlap(acc/2, loads/2, latency) + 0.5/float64(z.ku)
 	lines := float64(vectors) * float64(t.CPU.VectorBytes) / float64(microarch.Line(t))
 	if first := microarch.Levels(t)[0]; steps*lines > first.Capacity {
 		step += lines * first.Cycles / 2 // each tile reads its weights from the second-level cache
