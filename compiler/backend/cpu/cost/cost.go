@@ -79,7 +79,7 @@ func (a *Analysis) collect() {
 			a.Statements = append(a.Statements, Statement{})
 		}
 		x := &a.Statements[n]
-		*x = Statement{Nest: Nest{Stage: g, Axes: a.room.take(len(g.Axes) + len(g.Reduce)), loops: x.Nest.loops[:0]}, Reads: x.Reads[:0], Consumer: -1, needs: x.needs[:0]}
+		*x = Statement{Nest: Nest{Stage: g, Axes: a.room.take(len(g.Axes) + len(g.Reduce)), loops: x.Nest.loops[:0]}, Reads: x.Reads[:0], Consumer: -1, needs: x.needs[:0], Traffic: Traffic{Loops: x.Traffic.Loops[:0], Buffers: x.Traffic.Buffers[:0]}}
 		n++
 	}
 	a.Statements = a.Statements[:n]

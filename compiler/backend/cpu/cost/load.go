@@ -83,11 +83,13 @@ func (i *index) linear(e expr.Expr, scale float64) float64 {
 		}
 		return 0
 	case *expr.Binary:
-		switch c, isConstant := mostOf(n.B); {
-		case n.Op == expr.Add:
+		switch n.Op {
+		case expr.Add:
 			return i.linear(n.A, scale) + i.linear(n.B, scale)
-		case n.Op == expr.Sub:
+		case expr.Sub:
 			return i.linear(n.A, scale) - i.linear(n.B, scale)
+		}
+		switch c, isConstant := mostOf(n.B); {
 		case n.Op == expr.Mul && isConstant:
 			return i.linear(n.A, scale*float64(c))
 		case n.Op == expr.FloorDiv && isConstant && c > 0:

@@ -56,7 +56,7 @@ type Around struct {
 // time in a smaller one. Buffers keep the order of the accesses.
 func Follow(t *target.Target, accesses []Access, tile []float64, loops []Around) Traffic {
 	f := follower{levels: microarch.Levels(t), line: microarch.Line(t)}
-	f.Buffers = make([]Buffer, len(accesses))
+	f.Buffers, f.Loops = make([]Buffer, len(accesses)), make([]Loop, 0, len(loops)+1)
 	for k := range accesses {
 		f.Buffers[k].Access = &accesses[k]
 	}
@@ -68,7 +68,7 @@ func Follow(t *target.Target, accesses []Access, tile []float64, loops []Around)
 func (a *Analysis) traffic(k int) Traffic {
 	x := &a.Statements[k]
 	f := follower{levels: a.Levels, line: microarch.Line(a.Target)}
-	f.Traffic = Traffic{Loops: x.Traffic.Loops[:0], Buffers: a.buffers(x, x.Traffic.Buffers[:0])}
+	f.Traffic = Traffic{Loops: x.Traffic.Loops, Buffers: a.buffers(x, x.Traffic.Buffers)}
 	f.follow(x.Tile.axes, a.around(k))
 	return f.end(x.Filled)
 }

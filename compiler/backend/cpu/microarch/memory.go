@@ -113,11 +113,11 @@ const (
 // latency of 14 cycles for the second-level cache and about 50 for the third.
 func Levels(t *target.Target) []Level {
 	line := float64(Line(t))
-	list := []Level{
-		{Capacity: firstPart * float64(t.CPU.L1DataBytes) / line, Cycles: 1},
-		{Capacity: secondPart * float64(t.CPU.L2Bytes) / line, Cycles: 3},
-		{Capacity: bufferPages, Pages: true, Cycles: 6},
-	}
+	list := append(make([]Level, 0, 4),
+		Level{Capacity: firstPart * float64(t.CPU.L1DataBytes) / line, Cycles: 1},
+		Level{Capacity: secondPart * float64(t.CPU.L2Bytes) / line, Cycles: 3},
+		Level{Capacity: bufferPages, Pages: true, Cycles: 6},
+	)
 	if t.CPU.L3Bytes > 0 {
 		list = append(list, Level{Capacity: lastPart * float64(t.CPU.L3Bytes) / line, Cycles: 8, Shared: true})
 	}

@@ -36,18 +36,17 @@ type blocking struct {
 	tile [3]int64
 	// rowTiles and vecTiles are the numbers of tiles per block, those of columns without rows.
 	rowTiles, vecTiles int64
-	// inner is the order of the tiles of a block: 0 with the vectors inside, 1 with the positions inside. outer is that
-	// of blocks.
+	// inner is the order of the tiles of a block: 0 with the vectors inside, 1 with the positions inside. outer is
+	// that of blocks.
 	inner, outer int64
 }
 
 // newNest returns the nest of tiles with all terms of a reduction. The loops over a block come first.
 func newNest(extents, reduce []int64, b blocking) *Nest {
-	n := &Nest{Tile: floats(extents, reduce), Limits: floats(extents, reduce)}
-	var others []Loop
+	n := &Nest{Tile: floats(extents, reduce), Limits: floats(extents, reduce), Loops: make([]Loop, 5, 5+len(extents))}
 	for k, e := range extents {
 		if n.Tile[k] = 1; !slices.Contains(b.axes[:], k) {
-			others = append(others, Loop{k, e})
+			n.Loops = append(n.Loops, Loop{k, e})
 		}
 	}
 	var tiles [3]int64
@@ -62,14 +61,13 @@ func newNest(extents, reduce []int64, b blocking) *Nest {
 		columns, rows, blocks = Loop{col, b.rowTiles}, Loop{row, 1}, Loop{col, tiles[1] / b.rowTiles}
 	}
 	vectors, strips := Loop{vec, b.vecTiles}, Loop{vec, tiles[0] / b.vecTiles}
-	n.Loops = []Loop{vectors, columns, rows, strips, blocks}
+	copy(n.Loops, []Loop{vectors, columns, rows, strips, blocks})
 	if b.inner == 1 {
 		copy(n.Loops, []Loop{columns, rows, vectors})
 	}
 	if b.outer == 1 {
 		copy(n.Loops[3:], []Loop{blocks, strips})
 	}
-	n.Loops = append(n.Loops, others...)
 	return n
 }
 
@@ -91,20 +89,25 @@ func (n *Nest) widen(extents []float64, l Loop) {
 
 // spread returns the extents with those of joint axes divided among them.
 func (n *Nest) spread(extents []float64) []float64 {
-	extents = slices.Clone(extents)
-	if n.Spread != nil {
-		n.Spread(extents)
+	if n.Spread == nil {
+		return extents
 	}
+	extents = slices.Clone(extents)
+	n.Spread(extents)
 	return extents
 }
 
 // around returns the loops as cost.Follow takes them.
-func (n *Nest) around() (list []cost.Around) {
-	extents := slices.Clone(n.Tile)
+func (n *Nest) around() []cost.Around {
+	list, extents := make([]cost.Around, 0, len(n.Loops)), slices.Clone(n.Tile)
+	room := make([]float64, len(n.Loops)*len(extents))
 	for _, l := range n.Loops {
 		if l.Axis >= 0 && l.Times > 1 {
 			n.widen(extents, l)
-			list = append(list, cost.Around{Trips: float64(l.Times), Axes: n.spread(extents)})
+			axes := room[:len(extents):len(extents)]
+			room = room[len(extents):]
+			copy(axes, extents)
+			list = append(list, cost.Around{Trips: float64(l.Times), Axes: n.spread(axes)})
 		}
 	}
 	return list
@@ -114,7 +117,9 @@ func (n *Nest) around() (list []cost.Around) {
 func (n *Nest) Waiting(t *target.Target, list []cost.Access) float64 {
 	traffic := cost.Follow(t, list, n.spread(n.Tile), n.around())
 	whole := traffic.Loops[len(traffic.Loops)-1].Touch
-	total := 0.0
+	total, run := 0.0, slices.Clone(n.Tile)
+	n.widen(run, n.Loops[0])
+	run = n.spread(run)
 	for depth, l := range microarch.Levels(t) {
 		sum := whole.Of(l.Pages)
 		if l.Pages && n.Mapped || l.Shared && sum <= l.Capacity {
@@ -122,9 +127,10 @@ func (n *Nest) Waiting(t *target.Target, list []cost.Access) float64 {
 		}
 		for k := range list {
 			f := traffic.Buffers[k].Fills[depth]
-			// The first-level cache fills at the same rate from any line of the second-level cache.
+			// Caches prefetch some lines beside scattered ones in vain. The first-level cache fills at the same rate
+			// from any line of the second-level cache.
 			if depth > 0 && !l.Pages && sum > l.Capacity {
-				f *= n.scattered(&list[k], microarch.Line(t))
+				f *= 1 + microarch.Apart/max(1, float64(list[k].Run(run))/float64(microarch.Line(t)))
 			}
 			if list[k].Packed && !l.Pages {
 				f *= microarch.Ahead * microarch.Wide(t)
@@ -161,16 +167,9 @@ func (n *Nest) Fed(where int64) (extents []float64, times float64) {
 	return extents, times
 }
 
-// scattered returns the factor of the fills of an access with scattered lines, after which caches prefetch some lines
-// in vain.
-func (n *Nest) scattered(a *cost.Access, line int64) float64 {
-	run := slices.Clone(n.Tile)
-	n.widen(run, n.Loops[0])
-	return 1 + microarch.Apart/max(1, float64(a.Run(n.spread(run)))/float64(line))
-}
-
 // floats converts lists of extents to one list.
-func floats(lists ...[]int64) (all []float64) {
+func floats(lists ...[]int64) []float64 {
+	all := make([]float64, 0, 12)
 	for _, list := range lists {
 		for _, n := range list {
 			all = append(all, float64(n))

@@ -23,8 +23,9 @@ type strassen struct {
 	// of its reduction.
 	rows, columns, m, k int64
 	bytes               int64
-	// ends holds the reads and stores of the maps after the product.
-	ends []cost.Access
+	// tiles is the tile of the seven products, ends the reads and stores of the maps after them.
+	tiles *Tile
+	ends  []cost.Access
 }
 
 // strassenVariant is the sketch for one way to obtain the sums of the right operand.
@@ -69,6 +70,7 @@ func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 		m: sketch.CeilDiv(acc.Tensor.Shape[p.Row], 2), k: sketch.CeilDiv(p.Inner, 2),
 		ends: ends,
 	}
+	x.tiles = Product(t, x.lanes, x.m, x.n(), x.k, products)
 	return &searchspace.Sketch[strassenParameters]{
 		Open: x.open(),
 		Variants: []searchspace.Variant[strassenParameters]{

@@ -82,7 +82,7 @@ const (
 // products.
 func (x *strassenVariant) Cost(p strassenParameters) float64 {
 	t, z := x.target, x.sizes(p)
-	arithmetic, cold, chunks := Product(t, x.lanes, x.m, x.n(), x.k, products).Parts(TileParameters{
+	arithmetic, cold, chunks := x.tiles.Parts(TileParameters{
 		Vectors: z.vectors, Columns: z.rows, RowTiles: z.rowTiles, Unroll: z.ku, Prefetch: z.pf,
 	})
 	workers := float64(microarch.Workers(t))

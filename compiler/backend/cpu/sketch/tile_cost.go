@@ -269,7 +269,10 @@ func (x *Tile) nest(z tileSizes, p TileParameters) *Nest {
 		axes: [3]int{x.vec, x.col, x.row}, tile: [3]int64{x.width(z.tv), z.tw, z.th},
 		rowTiles: z.rowTiles, vecTiles: z.vecTiles, inner: z.inner, outer: p.Outer,
 	})
-	n.Mapped, n.Spread = x.loadsOwn || x.group > 0, x.spread
+	n.Mapped = x.loadsOwn || x.group > 0
+	if len(x.joint) > 0 {
+		n.Spread = x.spread
+	}
 	return n
 }
 
