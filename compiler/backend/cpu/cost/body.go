@@ -99,19 +99,17 @@ func (r reader) count(float bool, weight float64) {
 // successive values, as in Winograd's transforms, each side is computed for its share of the values. Elsewhere it is
 // padding.
 func (r reader) choice(n *expr.Select, weight float64) {
-	if readsMemory(n.Cond) {
-		r.at.Operations.Selects += weight
-		r.value(n.Cond, weight)
-		r.value(n.A, weight)
-		r.value(n.B, weight)
-		return
-	}
 	if share, ok := shareOf(n.Cond); ok {
 		r.value(n.A, weight*share)
 		r.value(n.B, weight*(1-share))
 		return
 	}
-	r.at.Operations.Guards += weight
+	if readsMemory(n.Cond) {
+		r.at.Operations.Selects += weight
+		r.value(n.Cond, weight)
+	} else {
+		r.at.Operations.Guards += weight
+	}
 	r.value(n.A, weight)
 	r.value(n.B, weight)
 }
@@ -128,7 +126,7 @@ func shareOf(cond expr.Expr) (share float64, ok bool) {
 	case *expr.Var:
 		values = a.Extent
 	case *expr.Binary:
-		if m, ok := a.B.(*expr.Int); ok && a.Op == expr.FloorMod {
+		if m, ok := a.B.(*expr.Int); ok && a.Op == expr.FloorMod && !readsMemory(a.A) {
 			values = m.Value
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 // load adds a load to the accesses, merging loads that differ in constants.
 func (r reader) load(l *expr.Load, weight float64) {
+	used, quotients := r.room.used, len(r.quotients)
 	x := r.access(l)
 	x.Loads = weight
 	for k := range r.at.Reads {
@@ -20,6 +21,7 @@ func (r reader) load(l *expr.Load, weight float64) {
 			for d, at := range x.low {
 				same.low[d], same.high[d] = min(same.low[d], at), max(same.high[d], at)
 			}
+			r.room.used, r.quotients = used, r.quotients[:quotients] // hundreds of loads may be merged
 			return
 		}
 	}
