@@ -42,7 +42,7 @@ func TestAccessesMoveWhatTheHardwareMoves(t *testing.T) {
 			if got := s.sectors(&at, 4, c.bytes); got != c.sectors {
 				t.Errorf("%d sectors, want %d", got, c.sectors)
 			}
-			if got := s.turns(&at, 4, c.bytes); got != c.turns {
+			if got := Turns(s.active, &at, 4, c.bytes); got != c.turns {
 				t.Errorf("%d turns, want %d", got, c.turns)
 			}
 		})

@@ -1,8 +1,7 @@
 package cost
 
 import (
-	"math"
-
+	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -28,27 +27,24 @@ func (c *Cycles) Busiest() float64 { return max(c.Arithmetic, c.Matrix, c.Shared
 // Cycles estimates the time of a launch. Resident blocks share a multiprocessor, and one computes while another waits.
 func (a *Analysis) Cycles(l *Launch) Cycles {
 	held := Residents(a.GPU, l.Threads, l.Registers, l.SharedBytes)
+	together, rounds := Occupy(a.GPU, l.Blocks, held)
 	processors := float64(a.GPU.Multiprocessors)
 	c := Cycles{
 		Arithmetic: (l.Operations.Slots() + l.Instructions()) / Lanes,
 		Matrix:     l.Matrix * l.MatrixBits / MatrixBits,
 		Shared:     l.Local.Units,
 		Global:     TrafficCycles((l.Global.Units+l.Stored.Units)*sectorBytes, a.Bytes/float64(l.Blocks)),
-		Residents:  math.Min(float64(held), math.Ceil(float64(l.Blocks)/processors)),
+		Residents:  together,
 		Waves:      float64(l.Blocks) / (float64(held) * processors),
 		Tail:       1,
 	}
-	rounds := math.Ceil(c.Waves)
 	if l.Tiles != l.Blocks { // persistent blocks start once each
 		share := float64(l.Tiles) / float64(l.Blocks)
 		c.Waves, c.Tail = max(1, c.Waves)*share, l.Max/share
 	} else {
 		c.Tail = rounds / c.Waves
 	}
-	work := c.Busiest() * l.uneven()
-	if busy := c.Residents * l.Warps(); busy < BusyWarps {
-		work *= BusyWarps / busy
-	}
+	work := Exposed(c.Busiest()*l.uneven(), c.Residents*l.Warps())
 	steps := max(1, l.Steps)
 	c.Wait = steps * max(0, Latency-float64(l.Stages-1)*work/steps)
 	c.Total = rounds*(max(work*c.Residents, work+c.Wait)+Latency*l.Begun) + LaunchCycles
@@ -118,8 +114,19 @@ func TrafficCycles(bytes, fresh float64) float64 {
 	return max(bytes/CacheBytes, min(bytes, fresh)/GlobalBytes)
 }
 
-// BusyWarps is the number of warps that saturate a multiprocessor if they only wait for their own instructions.
-const BusyWarps = 8
+// busyWarps is the number of warps that saturate a multiprocessor if they only wait for their own instructions.
+const busyWarps = 8
+
+// Exposed returns the cycles of work by a number of warps of a multiprocessor. Few of them do not saturate it, since
+// an instruction depends on the previous one.
+func Exposed(work, warps float64) float64 { return work * max(1, busyWarps/warps) }
+
+// Occupy returns how many of a launch's blocks a multiprocessor computes at a time if it has room for the given
+// number, and how many rounds of blocks follow one another.
+func Occupy(g *target.GPU, blocks, resident int64) (together, rounds float64) {
+	processors := int64(g.Multiprocessors)
+	return float64(min(resident, sketch.CeilDiv(blocks, processors))), float64(sketch.CeilDiv(blocks, resident*processors))
+}
 
 // Residents returns how many blocks a multiprocessor holds at a time, given a block's resources: at least one.
 func Residents(g *target.GPU, threads, registers, sharedBytes int64) int64 {

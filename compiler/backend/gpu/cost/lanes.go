@@ -10,7 +10,7 @@ import (
 const width = 32
 
 // lanes holds the values of an integer expression in the threads of a warp.
-type lanes [width]int64
+type lanes = [width]int64
 
 // sample is one point in the loops: the values of variables in the threads of one warp, and the mask of active
 // threads.
@@ -155,16 +155,17 @@ func (s *sample) sectors(index *lanes, size, bytes int64) (n int) {
 	return n
 }
 
-// turns returns how many turns of the shared memory banks serve the active threads. Threads that request the same
-// word share it. Each turn serves as many threads as it has words for.
-func (s *sample) turns(index *lanes, size, bytes int64) (n int) {
+// Turns returns how many turns of the shared memory banks serve the active threads of a warp, each with the given
+// bytes from an element on. Threads that request the same word share it. Each turn serves as many threads as it has
+// words for.
+func Turns(active uint32, index *[width]int64, size, bytes int64) (n int) {
 	together := int(min(width, turnBytes/max(bytes, wordBytes)))
 	for from := 0; from < width; from += together {
 		var words [width]int64
 		var used [banks]int
 		count, largest := 0, 0
 		for k := from; k < from+together; k++ {
-			if s.active>>k&1 == 0 {
+			if active>>k&1 == 0 {
 				continue
 			}
 			first, last := floorDiv(index[k]*size, wordBytes), floorDiv(index[k]*size+bytes-1, wordBytes)

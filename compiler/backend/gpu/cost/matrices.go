@@ -51,13 +51,13 @@ func (w walker) loaded(t *expr.Tensor, index expr.Expr) (m matrices, ok bool) {
 // own.
 func (m matrices) traffic(elements, warps float64) Traffic {
 	loads := elements / float64(m.lineThreads*m.packed) * warps
-	s, row := sample{active: 1<<nvidia.MatrixColumns - 1}, lanes{}
+	var row lanes
 	for k := range row {
 		row[k] = int64(k) * m.bytes
 	}
 	return Traffic{
 		Requests: loads / matricesAtOnce,
 		Bytes:    loads * nvidia.MatrixColumns * nvidia.MatrixRowBytes,
-		Units:    loads * float64(s.turns(&row, 1, nvidia.MatrixRowBytes)),
+		Units:    loads * float64(Turns(1<<nvidia.MatrixColumns-1, &row, 1, nvidia.MatrixRowBytes)),
 	}
 }

@@ -319,7 +319,7 @@ func (w walker) traffic(index expr.Expr, size, bytes int64, times float64, share
 		at := s.eval(index)
 		asked += s.threads()
 		if shared {
-			units += s.turns(&at, size, bytes)
+			units += Turns(s.active, &at, size, bytes)
 		} else {
 			units += s.sectors(&at, size, bytes)
 		}

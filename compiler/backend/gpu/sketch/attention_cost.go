@@ -47,11 +47,8 @@ func (a *attention) Cost(q attentionParameters) float64 {
 	work := max(multiply, shared, issued, fetched/cost.GlobalBytes)
 	blocks := a.Batches * sketch.CeilDiv(a.M, q.tile())
 	resident := cost.Residents(a.gpu, q.threads(), OwnRegisters+a.registers(q), a.sharedBytes(q))
-	together := float64(min(resident, sketch.CeilDiv(blocks, int64(a.gpu.Multiprocessors))))
-	waves := float64(sketch.CeilDiv(blocks, resident*int64(a.gpu.Multiprocessors)))
-	if busy := together * warps; busy < cost.BusyWarps {
-		work *= cost.BusyWarps / busy
-	}
+	together, waves := cost.Occupy(a.gpu, blocks, resident)
+	work = cost.Exposed(work, together*warps)
 	wait := steps*stepWait + max(0, cost.Latency-float64(q.stages-1)*work)
 	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + cost.Latency)
 }

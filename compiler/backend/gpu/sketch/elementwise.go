@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
@@ -81,14 +82,13 @@ var atOnce = map[int64]float64{2: 0.9, 4: 0.8, 8: 0.85}
 func (f *flat) Cost(p elementwiseParameters) float64 {
 	blocks := sketch.CeilDiv(f.results, p.threads*p.items)
 	resident := max(1, int64(f.gpu.MultiprocessorThreads)/p.threads)
-	waves := sketch.CeilDiv(blocks, resident*int64(f.gpu.Multiprocessors))
-	together := min(resident, sketch.CeilDiv(blocks, int64(f.gpu.Multiprocessors)))
+	together, waves := cost.Occupy(f.gpu, blocks, resident)
 	const lanes, latency = 128, 400
 	perBlock := f.work * float64(p.items*p.threads) / lanes
 	if share, ok := atOnce[p.items]; ok && f.unit.Acc < 0 && f.row%p.items == 0 {
 		perBlock *= share
 	}
-	return float64(waves)*(perBlock*float64(together)+latency) + float64(blocks)/float64(f.gpu.Multiprocessors)
+	return waves*(perBlock*together+latency) + float64(blocks)/float64(f.gpu.Multiprocessors)
 }
 
 // Apply implements searchspace.Structure.

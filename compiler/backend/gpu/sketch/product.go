@@ -223,17 +223,21 @@ func (p *Product) ranges(b Box) map[*expr.Var]int64 {
 	return r
 }
 
+// reach returns how many elements an index reaches while its variables take the given numbers of values.
+func reach(index expr.Expr, ranges map[*expr.Var]int64) int64 {
+	extent := int64(1)
+	for _, t := range expr.Linearize(index).Terms {
+		extent += max(t.Coef, -t.Coef) * (values(t.Atom, ranges) - 1)
+	}
+	return extent
+}
+
 // elements returns how many elements of an operand a block reads in a step, and how many of them are in its last
 // dimension.
 func (o Operand) elements(b Box, ranges map[*expr.Var]int64) (n, row int64) {
 	n, row = 1, 1
 	for d, x := range o.Load.Index {
-		extent := int64(1)
-		for _, t := range expr.Linearize(x).Terms {
-			coef := max(t.Coef, -t.Coef)
-			extent += coef * (values(t.Atom, ranges) - 1)
-		}
-		row = b.within(o.Load.Tensor.Shape[d], extent)
+		row = b.within(o.Load.Tensor.Shape[d], reach(x, ranges))
 		n *= row
 	}
 	return n, row

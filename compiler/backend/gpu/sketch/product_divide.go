@@ -51,8 +51,8 @@ func (p *Product) AddUp(b *sketch.Builder) {
 	Results(b, u, len(p.Extents), threads, 1)
 }
 
-// AddUpCost returns the overhead of dividing sums in cycles: another launch, and writing and reading the parts.
-func (p *Product) AddUpCost(parts int64) float64 {
+// addUpCost returns the overhead of dividing sums in cycles: another launch, and writing and reading the parts.
+func (p *Product) addUpCost(parts int64) float64 {
 	if parts < 2 {
 		return 0
 	}

@@ -150,6 +150,13 @@ type Launch struct {
 	FixUp float64
 }
 
+// Cycles returns the cycles of a launch whose steps take work of a multiprocessor's units, and wait in addition if a
+// block is on its own.
+func (p *Product) Cycles(l Launch, b Box, work, wait float64) float64 {
+	steps, _ := p.Steps(b)
+	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.addUpCost(b.Parts)
+}
+
 // Launch returns the launch of persistent blocks. resident is the number of blocks per multiprocessor, stages the
 // depth of the pipeline.
 func (p *Product) Launch(s TileScheduler, b Box, stages, resident int64) Launch {
@@ -157,8 +164,8 @@ func (p *Product) Launch(s TileScheduler, b Box, stages, resident int64) Launch 
 	if s.PersistentBlocks > 0 {
 		resident = s.PersistentBlocks
 	}
-	l := Launch{Concurrent: float64(min(resident, sketch.CeilDiv(tiles, processors)))}
-	l.Waves = float64(sketch.CeilDiv(tiles, resident*processors))
+	var l Launch
+	l.Concurrent, l.Waves = cost.Occupy(p.GPU, tiles, resident)
 	l.PipelineFills = l.Waves
 	if s.StreamKRounds == 0 {
 		if s.PersistentBlocks > 0 && p.continues(b, stages) {

@@ -52,29 +52,18 @@ func (p *Product) refetched(w TileScheduler, b Box, l Launch) (bytes float64) {
 
 // Turns returns how many turns of the shared memory banks deliver an operand's element to each thread of a warp.
 // place returns a thread's row and column in the block; threads beyond the results have none.
-func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (row, column int64)) int64 {
+func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (row, column int64)) int {
 	rows, columns, groups := p.strides(b, f, o)
-	var words [banks]int64
-	var used [banks]int64
-	n, largest := 0, int64(1)
-	for thread := range int64(banks) {
-		row, column := place(thread)
-		if row >= p.Extents[p.Rows] || column >= p.Extents[p.Columns] {
-			continue
+	var index [warpThreads]int64
+	active, bytes := uint32(0), o.Load.DType().Bytes()
+	for thread := range index {
+		row, column := place(int64(thread))
+		if row < p.Extents[p.Rows] && column < p.Extents[p.Columns] {
+			index[thread] = row*rows + column*columns + column/max(1, p.Group)*groups
+			active |= 1 << thread
 		}
-		word := (row*rows + column*columns + column/max(1, p.Group)*groups) * o.Load.DType().Bytes() / wordBytes
-		known := false
-		for _, w := range words[:n] {
-			known = known || w == word
-		}
-		if known {
-			continue
-		}
-		words[n], n = word, n+1
-		used[word%banks]++
-		largest = max(largest, used[word%banks])
 	}
-	return largest
+	return max(1, cost.Turns(active, &index, bytes, bytes))
 }
 
 // strides returns the distances in shared memory, in elements, between the data of neighbouring rows, columns, and
@@ -83,7 +72,6 @@ func (p *Product) strides(b Box, f Fetching, o Operand) (rows, columns, groups i
 	ranges := p.ranges(b)
 	stride := int64(1)
 	for d := len(o.Load.Index) - 1; d >= 0; d-- {
-		extent := int64(1)
 		for _, t := range expr.Linearize(o.Load.Index[d]).Terms {
 			coef := max(t.Coef, -t.Coef)
 			if axis, _, ok := divided(t.Atom); ok && axis == p.Axes[p.Columns] {
@@ -95,9 +83,8 @@ func (p *Product) strides(b Box, f Fetching, o Operand) (rows, columns, groups i
 			case p.Axes[p.Columns]:
 				columns += coef * stride
 			}
-			extent += coef * (values(t.Atom, ranges) - 1)
 		}
-		extent = b.within(o.Load.Tensor.Shape[d], extent)
+		extent := b.within(o.Load.Tensor.Shape[d], reach(o.Load.Index[d], ranges))
 		if d == len(o.Load.Index)-1 {
 			extent += p.gap(o, f, extent)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
@@ -126,10 +127,9 @@ func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 	wait += float64(len(s.Contiguous)) * exchanges
 	blocks := sketch.CeilDiv(s.Count, p.rows)
 	resident := max(1, min(int64(s.gpu.MultiprocessorThreads)/int64(threads), 32, s.gpu.MultiprocessorSharedBytes/s.sharedBytes(p)))
-	together := min(resident, sketch.CeilDiv(blocks, int64(s.gpu.Multiprocessors)))
-	memory := float64(s.Length*s.Widest*p.rows) * float64(together) / bytesPerCycle
-	waves := float64(sketch.CeilDiv(blocks, resident*int64(s.gpu.Multiprocessors)))
-	return launch + waves*(max(work*float64(together), memory)+wait)
+	together, waves := cost.Occupy(s.gpu, blocks, resident)
+	memory := float64(s.Length*s.Widest*p.rows) * together / bytesPerCycle
+	return launch + waves*(max(work*together, memory)+wait)
 }
 
 // Apply implements searchspace.Structure.

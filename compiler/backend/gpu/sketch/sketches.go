@@ -55,8 +55,6 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array
 const (
 	// warpThreads is the number of threads of a warp, which exchange registers.
 	warpThreads = 32
-	// banks is the number of shared memory banks, and wordBytes the bytes that each of them serves per turn.
-	banks, wordBytes = 32, 4
 	// copyBytes is the maximum size of a thread's copy.
 	copyBytes = 16
 	// rowBytes is the alignment of a tensor's rows for TMA copies.

@@ -35,8 +35,7 @@ func (p *sums) Cost(q slicesParameters) float64 {
 	wait := terms/float64(min(q.unroll, int64(terms)+1))*loadWait + loadWait
 	wait += p.exchange(q.across, p.along)
 	resident := max(1, min(int64(p.gpu.MultiprocessorThreads)/int64(threads), 32))
-	together := float64(min(resident, sketch.CeilDiv(blocks, int64(p.gpu.Multiprocessors))))
-	waves := float64(sketch.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
+	together, waves := cost.Occupy(p.gpu, blocks, resident)
 	total := waves*max(max(work, memory)*together, wait) + blockStart*float64(blocks)/float64(p.gpu.Multiprocessors)
 	if q.parts > 1 {
 		total += cost.LaunchCycles + p.addition(q.parts) + float64(2*q.parts*sketch.Product(p.extents)*p.wide)/cost.GlobalBytes/float64(p.gpu.Multiprocessors)

@@ -17,7 +17,7 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 		return p.costOfWarpgroups(q)
 	}
 	box := p.box(q)
-	steps, terms := p.Steps(box)
+	_, terms := p.Steps(box)
 	warps := float64(q.tall * q.wide)
 	perWarp := float64(terms*q.rows*q.columns) * nvidia.MatrixRows * nvidia.MatrixColumns
 	bits := 32 / float64(p.format.Packed())
@@ -33,12 +33,9 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	issued := (loads*products + copies*copyOperations) / cost.Lanes
 	l := p.Launch(q.scheduler, box, q.stages, p.resident(q))
 	work := max(tensor, shared, issued, p.Traffic(q.scheduler, box, l))
-	// A single warp does not saturate the cores: an instruction depends on the previous one.
-	if busy := l.Concurrent * warps; busy < cost.BusyWarps {
-		work *= cost.BusyWarps / busy
-	}
+	work = cost.Exposed(work, l.Concurrent*warps)
 	wait := max(0, cost.Latency-float64(q.stages-1)*work)/l.Concurrent + stepWait
-	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.AddUpCost(q.parts)
+	return p.Cycles(l, box, work, wait)
 }
 
 // fragments returns the loads of warps for the given number of terms: words of shared memory, and thread instructions.

@@ -94,7 +94,7 @@ const productWait = 120.0
 // costOfWarpgroups is like the cost of warps, but products overlap with the threads' fetches for later steps.
 func (p *tensorTile) costOfWarpgroups(q tensorParameters) float64 {
 	box := p.box(q)
-	steps, terms := p.Steps(box)
+	_, terms := p.Steps(box)
 	groups := float64(q.tall * q.wide)
 	columns := float64(q.columns * nvidia.MatrixColumns)
 	bits := 32 / float64(p.format.Packed())
@@ -110,5 +110,5 @@ func (p *tensorTile) costOfWarpgroups(q tensorParameters) float64 {
 		ahead, products = ahead-1, 0
 	}
 	wait := max(0, latency-ahead*work) + products
-	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.AddUpCost(q.parts)
+	return p.Cycles(l, box, work, wait)
 }

@@ -11,20 +11,17 @@ func (p *tileTile) Cost(q tileParameters) float64 {
 	box, f := q.box(), q.fetching()
 	blocks, resident := p.Blocks(box), p.resident(q)
 	l := p.Launch(q.scheduler, box, q.stages, resident)
-	steps, terms := p.Steps(box)
+	_, terms := p.Steps(box)
 	// A tile at the end of an axis has less work.
 	perStep := float64(terms*sketch.Product(p.Extents)*q.parts) / float64(blocks)
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
 	copies := float64(p.AllCopies(box, f))
 	arithmetic := (perStep*loop*p.idle(q) + copies*copyOperations) / cost.Lanes
 	work := max(arithmetic, p.shared(q, perStep), p.Traffic(q.scheduler, box, l))
-	// A single warp does not saturate a multiprocessor: an instruction depends on the previous one.
-	if busy := l.Concurrent * float64(sketch.CeilDiv(p.active(q), warpThreads)); busy < cost.BusyWarps {
-		work *= cost.BusyWarps / busy
-	}
+	work = cost.Exposed(work, l.Concurrent*float64(sketch.CeilDiv(p.active(q), warpThreads)))
 	// Fetches for later steps are in flight while a step is computed.
 	wait := max(0, cost.Latency-float64(q.stages-1)*work) / l.Concurrent
-	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.AddUpCost(q.parts)
+	return p.Cycles(l, box, work, wait)
 }
 
 // idle returns the number of warp lanes per lane with results.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
@@ -194,8 +195,7 @@ func (p *patches) Cost(q windowsParameters) float64 {
 	blocks := sketch.CeilDiv(all, q.threads)
 	registers := 32 + int64(patch+results)*max(1, p.bytes/4)
 	resident := max(1, min(int64(p.gpu.MultiprocessorThreads)/q.threads, int64(p.gpu.MultiprocessorRegisters)/(registers*q.threads), 32))
-	together := float64(min(resident, sketch.CeilDiv(blocks, int64(p.gpu.Multiprocessors))))
-	waves := float64(sketch.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
+	together, waves := cost.Occupy(p.gpu, blocks, resident)
 	// Patches overlap: data that neighbours have read comes from a cache, four times as fast.
 	memory := float64(q.threads*p.bytes) * (2*results + patch/4) / bytesPerCycle
 	perBlock := max(work*float64(q.threads)/lanes, memory)
