@@ -113,8 +113,9 @@ func (x *Access) Moves(axis int) bool {
 	return false
 }
 
-// MovesWith reports whether an access depends on an axis, other than through groups of neighbours.
-func (x *Access) MovesWith(axis int) bool { return axis != x.Grouped && x.Moves(axis) }
+// MovesWith reports whether an access depends on an axis, other than through groups of neighbours. It depends on no
+// missing axis, -1.
+func (x *Access) MovesWith(axis int) bool { return axis >= 0 && axis != x.Grouped && x.Moves(axis) }
 
 // MovesWithAny reports whether one of the axes from first up to end affects what is read.
 func (x *Access) MovesWithAny(first, end int) bool {

@@ -16,18 +16,10 @@ var details = []column{
 		w := &a.Heaviest.Tile
 		return w.Registers() / float64(max(1, a.Target.CPU.VectorRegisters))
 	}},
-	{"main_vectors", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Tile.Vectors, a.Heaviest.Tile.Operations)
-	}},
-	{"main_scalars", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Tile.Scalars, a.Heaviest.Tile.Operations)
-	}},
-	{"main_gathers", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Tile.Gathers, a.Heaviest.Tile.Operations)
-	}},
-	{"main_stores", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Tile.Stores, a.Heaviest.Tile.Operations)
-	}},
+	{"main_vectors", func(a *candidate) float64 { return a.perOperation(a.Heaviest.Tile.Vectors) }},
+	{"main_scalars", func(a *candidate) float64 { return a.perOperation(a.Heaviest.Tile.Scalars) }},
+	{"main_gathers", func(a *candidate) float64 { return a.perOperation(a.Heaviest.Tile.Gathers) }},
+	{"main_stores", func(a *candidate) float64 { return a.perOperation(a.Heaviest.Tile.Stores) }},
 	{"main_operations", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Tile.Operations) }},
 	{"main_depth", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Tile.Depth()) }},
 	{"main_trips", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Tile.Trips) }},
@@ -37,23 +29,21 @@ var details = []column{
 	{"main_overlap", func(a *candidate) float64 { return a.Heaviest.Nest.Overlap }},
 	{"main_loops", func(a *candidate) float64 { return float64(len(a.Heaviest.Traffic.Loops)) }},
 	{"main_body", func(a *candidate) float64 { return a.Heaviest.Operations.Slots() }},
-	{"main_port_share", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Cycles.Ports, a.Heaviest.Cycles.Work())
-	}},
-	{"main_load_share", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Cycles.Loads, a.Heaviest.Cycles.Work())
-	}},
-	{"main_latency_share", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Cycles.Latency, a.Heaviest.Cycles.Work())
-	}},
-	{"main_issue_share", func(a *candidate) float64 {
-		return costfeatures.Share(a.Heaviest.Cycles.Issue, a.Heaviest.Cycles.Work())
-	}},
-	{"main_wait_share", func(a *candidate) float64 {
-		return 1 - costfeatures.Share(a.Heaviest.Cycles.Busy, a.Heaviest.Cycles.Work())
-	}},
+	{"main_port_share", func(a *candidate) float64 { return a.ofMain(a.Heaviest.Cycles.Ports) }},
+	{"main_load_share", func(a *candidate) float64 { return a.ofMain(a.Heaviest.Cycles.Loads) }},
+	{"main_latency_share", func(a *candidate) float64 { return a.ofMain(a.Heaviest.Cycles.Latency) }},
+	{"main_issue_share", func(a *candidate) float64 { return a.ofMain(a.Heaviest.Cycles.Issue) }},
+	{"main_wait_share", func(a *candidate) float64 { return 1 - a.ofMain(a.Heaviest.Cycles.Busy) }},
 	{"main_chunks", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Cycles.Chunks) }},
 	{"main_share", func(a *candidate) float64 { return a.Heaviest.Cycles.Share * a.workers() }},
+}
+
+// perOperation returns a count of the main statement's tile per operation, ofMain the fraction of its cycles.
+func (a *candidate) perOperation(n float64) float64 {
+	return costfeatures.Share(n, a.Heaviest.Tile.Operations)
+}
+func (a *candidate) ofMain(cycles float64) float64 {
+	return costfeatures.Share(cycles, a.Heaviest.Cycles.Work())
 }
 
 // curve returns the arithmetic intensity of the main statement, in operations per byte touched, by the loops'

@@ -75,7 +75,7 @@ const minTerms = 4
 func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, beside *Tile) searchspace.Family {
 	x := &folds{
 		target: t, unit: u, lanes: int64(t.CPU.VectorBytes) / array.Float32.Bytes(), out: len(acc.Axes) - 1, col: -1, row: -1,
-		terms: len(acc.Reduce) - 1, extents: acc.Tensor.Shape, ends: beside.Ends(),
+		terms: len(acc.Reduce) - 1, extents: acc.Tensor.Shape, ends: beside.stored(),
 	}
 	if acc.Combiner != expr.Sum || acc.Tensor.DType != array.Float32 || x.out < 1 || x.terms < 0 || len(u.Also) > 0 || x.lanes < minTerms {
 		return nil
@@ -87,7 +87,7 @@ func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *targe
 	if x.max = min(length&-length, x.lanes); x.max < minTerms || !x.findOperands(s, acc) {
 		return nil
 	}
-	x.inside, x.feedOps = beside.Feed()
+	x.inside, x.feedOps = beside.inside, beside.feedOps
 	x.choosePositions()
 	if x.col < 0 || len(x.tiles(x.max)) == 0 {
 		return nil

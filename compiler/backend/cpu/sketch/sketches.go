@@ -21,10 +21,10 @@ func other(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.T
 	if f := NewWinograd(s, acc, u, t, numerics >= schedule.Fast && microarch.MultipliesPairs(t)); f != nil {
 		return f
 	}
-	if tiles.Dots() {
+	if tiles.dot != nil {
 		return nil
 	}
-	return NewStrassen(s, acc, u, t, tiles.Ends())
+	return NewStrassen(s, acc, u, t, tiles.stored())
 }
 
 // sketches returns all sketches for a processor.

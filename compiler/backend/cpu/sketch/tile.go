@@ -246,10 +246,10 @@ func (x *Tile) choosePositions() {
 // classifyLoads determines the operands that the positions of a tile share, and those that its vectors share.
 func (x *Tile) classifyLoads() {
 	for _, a := range x.accesses[:len(x.accesses)-1] {
-		switch moves := func(axis int) bool { return axis >= 0 && a.MovesWith(axis) }; {
-		case !moves(x.vec):
+		switch {
+		case !a.MovesWith(x.vec):
 			x.loadsScalar = true
-		case !moves(x.col) && !moves(x.row):
+		case !a.MovesWith(x.col) && !a.MovesWith(x.row):
 			x.loadsShared = true
 		default:
 			x.loadsOwn = true

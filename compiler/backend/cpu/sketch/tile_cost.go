@@ -350,12 +350,8 @@ func (x *Tile) inlineCycles(t *target.Target, z tileSizes) float64 {
 	return loads * (inlined*float64(x.feedOps) + checks + borderCheck*x.rowsChecked(z))
 }
 
-// Feed returns the fraction of the reduction's products whose data is not padding, 0 if unknown, and the number of
-// operations on each element of its feed.
-func (x *Tile) Feed() (inside float64, operations int) { return x.inside, x.feedOps }
-
-// Ends returns the reads of the maps after the reduction, and all stores of the nest; nil for a single sum.
-func (x *Tile) Ends() []cost.Access {
+// stored returns the reads of the maps after the reduction, and all stores of the nest; nil for a single sum.
+func (x *Tile) stored() []cost.Access {
 	if len(x.accesses) == 0 {
 		return nil
 	}

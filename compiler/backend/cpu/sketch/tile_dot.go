@@ -169,9 +169,6 @@ func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	return x
 }
 
-// Dots reports whether dot product instructions multiply neighbours.
-func (x *Tile) Dots() bool { return x.dot != nil }
-
 // isProductOfCasts reports whether an expression is the product of two elements, each cast to the type of the sum.
 func isProductOfCasts(e expr.Expr, added array.DType) bool {
 	n, ok := e.(*expr.Binary)

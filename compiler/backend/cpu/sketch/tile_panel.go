@@ -31,7 +31,7 @@ func (x *Tile) findPanels(s *schedule.Schedule, acc *schedule.Stage) {
 	for k, l := range expr.Loads(acc.Body) {
 		a := &x.accesses[k]
 		at := slices.Index(l.Index, expr.Expr(acc.Axes[x.vec]))
-		fixed := !(x.col >= 0 && a.MovesWith(x.col)) && !(x.row >= 0 && a.MovesWith(x.row))
+		fixed := !a.MovesWith(x.col) && !a.MovesWith(x.row)
 		if l.Tensor.Role == expr.Constant || s.Producer(l.Tensor) != nil || at < 0 || !fixed || !a.MovesWithAny(len(acc.Axes), len(acc.Axes)+len(acc.Reduce)) {
 			continue
 		}

@@ -58,7 +58,7 @@ func (x *Tile) sharedVectors(tv float64, z tileSizes) float64 {
 		extents[len(x.extents)+x.shared()] = float64(steps)
 	}
 	for _, a := range x.accesses[:len(x.accesses)-1] {
-		if a.MovesWith(x.vec) && (x.row >= 0 && a.MovesWith(x.row) || x.col >= 0 && a.MovesWith(x.col)) {
+		if a.MovesWith(x.vec) && (a.MovesWith(x.row) || a.MovesWith(x.col)) {
 			total += tv * a.Elements(extents)
 		}
 	}

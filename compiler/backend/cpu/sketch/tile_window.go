@@ -52,7 +52,7 @@ func (x *Tile) windowLoads(t *target.Target, tv float64, z tileSizes) float64 {
 	}
 	live := tv * float64(z.th*z.tw)
 	for _, a := range x.operands() {
-		if x.row >= 0 && a.MovesWith(x.row) || x.col >= 0 && a.MovesWith(x.col) {
+		if a.MovesWith(x.row) || a.MovesWith(x.col) {
 			live += x.vectorsOf(a, tv) * a.Elements(line) * float64(z.th)
 		}
 	}
