@@ -127,6 +127,41 @@ func (x *Access) MovesWithAny(first, end int) bool {
 	return false
 }
 
+// maxApart is the maximum distance in elements between neighbours' reads for which few vectors hold the data of a
+// vector.
+const maxApart = 4
+
+// GroupOf returns the number of consecutive values of an axis for which the same elements are read, as the channels of
+// a convolution's group do: the axis is only used in a quotient. It returns 1 if neighbours read elements that are a
+// few apart, as groups of one channel with several inputs do, and 0 if the axis is used otherwise.
+func (x *Access) GroupOf(axis int) (group int64) {
+	for d := range x.low {
+		if c := x.row(d)[axis]; c > 1 && c <= maxApart {
+			group = 1
+		} else if c != 0 {
+			return 0
+		}
+	}
+	for k := range x.quotients {
+		q := &x.quotients[k]
+		if q.row[axis] == 0 {
+			continue
+		}
+		if q.rest || q.row[axis] != 1 || sum(q.row) != 1 || group != 0 && group != int64(q.by) {
+			return 0
+		}
+		group = int64(q.by)
+	}
+	return group
+}
+
+func sum(list []float64) (all float64) {
+	for _, v := range list {
+		all += v
+	}
+	return all
+}
+
 // Average replaces the quotients of an axis by how far its values move them on average, rounded up.
 func (x *Access) Average(axis int) {
 	x.quotients = slices.DeleteFunc(slices.Clone(x.quotients), func(q quotient) bool {

@@ -2,6 +2,7 @@ package sketch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -109,31 +110,30 @@ func (x *folds) findOperands(s *schedule.Schedule, acc *schedule.Stage) bool {
 	if s.Constant(data.Tensor) >= 0 {
 		data, weights = weights, data
 	}
-	if !x.readsGroups(data, acc) || !x.findWeights(s, weights, acc) {
+	if !x.findWeights(s, weights, acc) || !sketch.Adjacent(data, acc.Reduce[x.terms]) {
 		return false
 	}
-	x.setAccesses(s, acc, data)
-	return true
+	x.accesses = Accesses(s, acc, []*expr.Tensor{s.ConstantTensor(x.weights.constant)})
+	for _, f := range x.unit.Feeds {
+		x.fed = x.fed || s.Stages[f].Tensor == data.Tensor
+	}
+	return x.readsGroups(x.data())
 }
 
-// readsGroups reports whether the terms of a sum are contiguous in the data, and those of small output groups
-// consecutive.
-func (x *folds) readsGroups(data *expr.Load, acc *schedule.Stage) bool {
-	out, terms := acc.Axes[x.out], acc.Reduce[x.terms]
-	last := len(data.Index) - 1
-	for d, index := range data.Index {
-		if d < last && (expr.Uses(index, out) || expr.Uses(index, terms)) {
+// readsGroups reports whether the terms of a sum, which are contiguous in the data, are consecutive for small output
+// groups.
+func (x *folds) readsGroups(data *cost.Access) bool {
+	last, terms := len(data.Tensor.Shape)-1, len(x.extents)+x.terms
+	for d := range last {
+		if data.Coefficient(d, x.out) != 0 || data.Coefficient(d, terms) != 0 {
 			return false
 		}
 	}
-	if !sketch.Adjacent(data, terms) || Between(data.Index[last], out) != terms.Extent {
-		return false
+	if x.group = max(1, data.GroupOf(x.out)); x.group > 1 {
+		data.Grouped = x.out
 	}
-	x.group = 1
-	if coef, _ := expr.Linearize(data.Index[last]).Coef(out); coef == 0 {
-		x.group = GroupOf(data, out)
-	}
-	return x.group > 0 && x.group%x.lanes != 0 && x.group < x.extents[x.out]
+	apart := math.Round(data.Coefficient(last, x.out) * float64(x.group))
+	return int64(apart) == x.reduce[x.terms] && x.group%x.lanes != 0 && x.group < x.extents[x.out]
 }
 
 // findWeights reports whether the other operand is a constant with a dimension each for outputs and terms.
@@ -150,17 +150,6 @@ func (x *folds) findWeights(s *schedule.Schedule, l *expr.Load, acc *schedule.St
 		}
 	}
 	return x.weights.constant >= 0 && x.weights.out >= 0 && x.weights.terms >= 0
-}
-
-// setAccesses records what the reduction reads, and what feeds it.
-func (x *folds) setAccesses(s *schedule.Schedule, acc *schedule.Stage, data *expr.Load) {
-	x.accesses = Accesses(s, acc, []*expr.Tensor{s.ConstantTensor(x.weights.constant)})
-	if x.group > 1 {
-		x.accesses[slices.Index(expr.Loads(acc.Body), data)].Grouped = x.out
-	}
-	for _, f := range x.unit.Feeds {
-		x.fed = x.fed || s.Stages[f].Tensor == data.Tensor
-	}
 }
 
 // choosePositions chooses the last two axes of positions.

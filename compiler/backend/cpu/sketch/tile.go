@@ -80,8 +80,9 @@ type Tile struct {
 	panels []panel
 	// group is the number of adjacent channels that read the same elements of an operand; 0 without such an operand.
 	// picks is set if vectors cross groups, so that their lanes are picked from the data of several groups. ragged is
-	// set if a tile is a group instead, with a partial last vector.
+	// set if a tile is a group instead, with a partial last vector. grouped lists the operands with groups.
 	group         int64
+	grouped       []int
 	picks, ragged bool
 	// vectors lists the possible numbers of vectors per tile.
 	vectors []int64
@@ -166,7 +167,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target
 	x.findGroups(acc, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 	x.choosePositions()
 	x.findPanels(s, acc)
-	if contiguous(acc, x.vec, x.panels, x.group) {
+	if x.contiguous(acc) {
 		x.lanes = max(1, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
 	} else {
@@ -186,10 +187,10 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target
 // findGroups finds the operands that a group of channels shares. A tile that fits into a group shares them like any
 // operand that its vectors share; if groups fit into a tile, each of its vectors has its own.
 func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
-	axis := acc.Axes[x.vec]
-	for k, l := range expr.Loads(acc.Body) {
-		g := GroupOf(l, axis)
-		if g == 0 || lanes < 2 || x.group != 0 && x.group != g || g == 1 && !movesAround(l, acc, x.vec) {
+	for k := range x.operands() {
+		a := &x.accesses[k]
+		g := a.GroupOf(x.vec)
+		if g == 0 || lanes < 2 || x.group != 0 && x.group != g || g == 1 && !x.movesAround(a) {
 			continue
 		}
 		if x.group, x.picks = g, g%lanes != 0; x.picks {
@@ -201,17 +202,17 @@ func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
 			continue
 		}
 		// If lanes are picked, each channel contributes its fraction of the distance of groups.
-		if x.picks {
-			x.accesses[k].Average(x.vec)
+		if x.grouped = append(x.grouped, k); x.picks {
+			a.Average(x.vec)
 		} else {
-			x.accesses[k].Grouped = x.vec
+			a.Grouped = x.vec
 		}
 	}
 }
 
-// movesAround reports whether a load reads data that depends on an axis other than that of the vectors.
-func movesAround(l *expr.Load, acc *schedule.Stage, vec int) bool {
-	return l.Tensor.Role != expr.Constant && slices.ContainsFunc(acc.Axes, func(v *expr.Var) bool { return v != acc.Axes[vec] && expr.Uses(l, v) })
+// movesAround reports whether data depends on an axis of the results other than that of the vectors.
+func (x *Tile) movesAround(a *cost.Access) bool {
+	return a.Tensor.Role != expr.Constant && (a.MovesWithAny(0, x.vec) || a.MovesWithAny(x.vec+1, len(x.extents)))
 }
 
 // fitsGroups reports whether a tile of the given number of channels lies within a group, or starts at a group
@@ -258,12 +259,13 @@ func (x *Tile) classifyLoads() {
 }
 
 // contiguous reports whether every load, except of constants, panels and groups, advances by zero or one element
-// along an axis.
-func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
-	for _, l := range expr.Loads(g.Body) {
-		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
-		grouped := group > 0 && GroupOf(l, g.Axes[axis]) == group
-		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !sketch.Adjacent(l, g.Axes[axis]) {
+// along the axis of the vectors.
+func (x *Tile) contiguous(g *schedule.Stage) bool {
+	axis := g.Axes[x.vec]
+	for k, l := range expr.Loads(g.Body) {
+		panelled := slices.ContainsFunc(x.panels, func(p panel) bool { return p.tensor == l.Tensor })
+		grouped := x.group > 0 && slices.Contains(x.grouped, k)
+		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, axis) && !sketch.Adjacent(l, axis) {
 			return false
 		}
 	}

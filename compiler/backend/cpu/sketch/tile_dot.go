@@ -110,7 +110,7 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, choose chooser
 	d.data = 1 - d.weights
 	data, last := loads[d.data], acc.Reduce[len(acc.Reduce)-1]
 	d.instruction = choose(data.Tensor.DType, loads[d.weights].Tensor.DType)
-	if added.IsFloat() != data.Tensor.DType.IsFloat() || d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || !x.sharedInGroups(data, acc) || !sketch.Adjacent(data, last) {
+	if added.IsFloat() != data.Tensor.DType.IsFloat() || d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || !x.sharedInGroups(d.data) || !sketch.Adjacent(data, last) {
 		return
 	}
 	if d.wide != array.Invalid {
@@ -124,9 +124,8 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, choose chooser
 }
 
 // sharedInGroups reports whether all lanes, or all lanes of a group, read the same elements of an operand.
-func (x *Tile) sharedInGroups(l *expr.Load, acc *schedule.Stage) bool {
-	axis := acc.Axes[x.vec]
-	return !expr.Uses(l, axis) || x.group > 0 && GroupOf(l, axis) == x.group
+func (x *Tile) sharedInGroups(load int) bool {
+	return !x.accesses[load].Moves(x.vec) || x.group > 0 && slices.Contains(x.grouped, load)
 }
 
 // adjoinedRegisters is the number of registers for values that several positions read in successive unrolled steps,
