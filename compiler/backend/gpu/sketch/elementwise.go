@@ -83,8 +83,8 @@ func (f *flat) Cost(p elementwiseParameters) float64 {
 	blocks := sketch.CeilDiv(f.results, p.threads*p.items)
 	resident := max(1, int64(f.gpu.MultiprocessorThreads)/p.threads)
 	together, waves := cost.Occupy(f.gpu, blocks, resident)
-	const lanes, latency = 128, 400
-	perBlock := f.work * float64(p.items*p.threads) / lanes
+	const latency = 400
+	perBlock := f.work * float64(p.items*p.threads) / cost.Lanes
 	if share, ok := atOnce[p.items]; ok && f.unit.Acc < 0 && f.row%p.items == 0 {
 		perBlock *= share
 	}

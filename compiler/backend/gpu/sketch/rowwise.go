@@ -108,10 +108,10 @@ const (
 // Cost implements searchspace.Structure. It adds rounds over the row for each load, shuffles of partial results and
 // barriers between stages, for the rows that a multiprocessor computes in sequence.
 func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
-	const lanes, bytesPerCycle, launch = 128.0, 16.0, 500.0
+	const launch = 500.0
 	rounds := float64(sketch.CeilDiv(s.Length, p.threads))
 	threads := float64(max(warpThreads, p.threads*p.rows))
-	work := rounds * float64(s.Loads) * threads / lanes
+	work := rounds * float64(s.Loads) * threads / cost.Lanes
 	wait := rounds*roundWait + float64(1+len(s.Stages))*rowwiseBarrierWait
 	within := min(p.threads, warpThreads)
 	exchanges := math.Log2(float64(within)) * shuffleWait
@@ -128,7 +128,7 @@ func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 	blocks := sketch.CeilDiv(s.Count, p.rows)
 	resident := max(1, min(int64(s.gpu.MultiprocessorThreads)/int64(threads), 32, s.gpu.MultiprocessorSharedBytes/s.sharedBytes(p)))
 	together, waves := cost.Occupy(s.gpu, blocks, resident)
-	memory := float64(s.Length*s.Widest*p.rows) * together / bytesPerCycle
+	memory := float64(s.Length*s.Widest*p.rows) * together / cost.GlobalBytes
 	return launch + waves*(max(work*together, memory)+wait)
 }
 

@@ -179,7 +179,7 @@ func (p *patches) Legal(q windowsParameters) error {
 // Cost implements searchspace.Structure. It adds the operations and loads of threads, memory, and the latency of each
 // wave of blocks.
 func (p *patches) Cost(q windowsParameters) float64 {
-	const lanes, bytesPerCycle, latency, start = 128.0, 16.0, 900.0, 40.0
+	const latency, start = 900.0, 40.0
 	patch, results := float64(p.elements(q)), float64(q.tall*q.wide)
 	work := results*float64(p.terms) + 4*patch + float64(p.terms) + 6*results
 	all := int64(1)
@@ -197,7 +197,7 @@ func (p *patches) Cost(q windowsParameters) float64 {
 	resident := max(1, min(int64(p.gpu.MultiprocessorThreads)/q.threads, int64(p.gpu.MultiprocessorRegisters)/(registers*q.threads), 32))
 	together, waves := cost.Occupy(p.gpu, blocks, resident)
 	// Patches overlap: data that neighbours have read comes from a cache, four times as fast.
-	memory := float64(q.threads*p.bytes) * (2*results + patch/4) / bytesPerCycle
-	perBlock := max(work*float64(q.threads)/lanes, memory)
+	memory := float64(q.threads*p.bytes) * (2*results + patch/4) / cost.GlobalBytes
+	perBlock := max(work*float64(q.threads)/cost.Lanes, memory)
 	return waves*(perBlock*together+latency) + start*float64(blocks)/float64(p.gpu.Multiprocessors)
 }
