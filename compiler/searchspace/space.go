@@ -1,6 +1,7 @@
 package searchspace
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -291,15 +292,7 @@ func (s *Space) sorted(points []Point) []Point {
 	for k, p := range points {
 		list[k] = priced{p, s.Cost(p)}
 	}
-	slices.SortStableFunc(list, func(a, b priced) int {
-		switch {
-		case a.cost < b.cost:
-			return -1
-		case a.cost > b.cost:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b priced) int { return cmp.Compare(a.cost, b.cost) })
 	for k := range list {
 		points[k] = list[k].p
 	}

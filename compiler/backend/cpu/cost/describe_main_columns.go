@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -78,40 +79,36 @@ func intensity(x *Statement, at float64) float64 {
 func loops() []column {
 	var list []column
 	for s, name := range []string{"l1", "l2", "tlb", "l3"} {
-		list = append(list,
-			column{"outgrow_" + name, func(a *candidate) float64 { return a.outgrown(s) }},
-			column{"tile_" + name, func(a *candidate) float64 {
+		add := func(kind string, value func(x *Traffic, l microarch.Level) float64) {
+			list = append(list, column{kind + "_" + name, func(a *candidate) float64 {
 				if s >= len(a.Levels) {
 					return 0
 				}
-				return costfeatures.Ratio(a.Heaviest.Traffic.Loops[0].Touch.Of(a.Levels[s].Pages), a.Levels[s].Capacity)
-			}},
-			column{"refill_" + name, func(a *candidate) float64 {
-				if s >= len(a.Levels) {
-					return 0
-				}
-				levels := a.Heaviest.Traffic.Loops
-				return costfeatures.Ratio(a.Heaviest.Traffic.Fills[s], levels[len(levels)-1].Touch.Of(a.Levels[s].Pages))
+				return value(&a.Heaviest.Traffic, a.Levels[s])
 			}})
+		}
+		add("outgrow", outgrown)
+		add("tile", func(x *Traffic, l microarch.Level) float64 {
+			return costfeatures.Ratio(x.Loops[0].Touch.Of(l.Pages), l.Capacity)
+		})
+		add("refill", func(x *Traffic, l microarch.Level) float64 {
+			return costfeatures.Ratio(x.Fills[s], x.Loops[len(x.Loops)-1].Touch.Of(l.Pages))
+		})
 	}
 	return list
 }
 
 // outgrown returns, as a logarithm, the fraction of the main statement's iterations in the largest loop whose memory
 // fits into a cache.
-func (a *candidate) outgrown(s int) float64 {
-	if s >= len(a.Levels) {
-		return 0
-	}
-	levels := a.Heaviest.Traffic.Loops
+func outgrown(x *Traffic, cache microarch.Level) float64 {
 	held := 1.0
-	for _, l := range levels {
-		if l.Touch.Of(a.Levels[s].Pages) > a.Levels[s].Capacity {
+	for _, l := range x.Loops {
+		if l.Touch.Of(cache.Pages) > cache.Capacity {
 			break
 		}
 		held = l.Iterations
 	}
-	return costfeatures.Ratio(held, levels[len(levels)-1].Iterations)
+	return costfeatures.Ratio(held, x.Loops[len(x.Loops)-1].Iterations)
 }
 
 // shown is the number of tensors of the main statement with columns of their own.

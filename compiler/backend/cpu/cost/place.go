@@ -4,10 +4,7 @@ package cost
 // it reads. Consumers must be placed first.
 func (a *Analysis) place(k int) {
 	x := &a.Statements[k]
-	g := x.Nest.Stage
-	for i := range x.Nest.Axes {
-		x.Nest.Axes[i] = float64(g.AxisVar(i).Extent)
-	}
+	copy(x.Nest.Axes, a.whole(x))
 	x.Times, x.Filled = 1, 1
 	if c := x.Consumer; c >= 0 {
 		around := &a.Statements[c]
