@@ -48,10 +48,6 @@ func UnfoldEvents(row *storev1.EventRow, measurement func(key []byte) (*tilthv1.
 		return []*tilthv1.JobEvent{first}, nil
 	}
 	var err error
-	if len(row.GetTrials()) == 0 {
-		first.GetTrial().Measurement, err = measurement(row.GetRecordKey())
-		return []*tilthv1.JobEvent{first}, err
-	}
 	events := make([]*tilthv1.JobEvent, len(row.GetTrials()))
 	for i, t := range row.GetTrials() {
 		trial := &tilthv1.TrialRecorded{

@@ -143,10 +143,8 @@ func (p *Pending) Wait(ctx context.Context) error {
 type Report struct {
 	// SizeBytes is the size of the file.
 	SizeBytes int64
-	// Schema is the version of the file's layout. If Sealed is false, rows have no checksums and are only checked to
-	// be decodable.
+	// Schema is the version of the file's layout.
 	Schema uint32
-	Sealed bool
 	// Pages and Rows count what was checked.
 	Pages, Rows uint64
 	// SetAside counts damaged rows that had been set aside before.

@@ -174,7 +174,7 @@ type Owner struct {
 // Row returns the owner as stored in a job's row.
 func (o Owner) Row() *storev1.JobOwner { return &storev1.JobOwner{Name: o.Name, Private: o.Private} }
 
-// OwnerInRow returns the owner stored in a job's row. Rows of older versions have none.
+// OwnerInRow returns the owner stored in a job's row. The row of a damaged job may have none.
 func OwnerInRow(row *storev1.JobRow) (o Owner, known bool) {
 	of := row.GetOwner()
 	return Owner{Name: of.GetName(), Private: of.GetPrivate()}, of != nil

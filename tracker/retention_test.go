@@ -182,19 +182,3 @@ func TestJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 		t.Error("its request is answered with it")
 	}
 }
-
-// TestEndedJobOfAnOldFileIsDeleted covers files from before ended jobs were counted.
-func TestEndedJobOfAnOldFileIsDeleted(t *testing.T) {
-	for schema := 1; schema <= 2; schema++ {
-		f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: policy.Retention{Age: -1}}}
-		f.unpack(fmt.Sprintf("schema-%d.db.gz", schema))
-		f.start()
-		f.job("job-00000001")
-		must[*tilthv1.DeleteJobResponse](t)(f.jobs.DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: "job-00000001"}))
-		wantStatus(t, f.watched("job-00000001"), codes.NotFound, "", "does not exist")
-		if got := f.submit("done", spec("conv")).GetId(); got == "job-00000001" {
-			t.Error("its request is answered with it")
-		}
-		f.stop()
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -33,17 +32,11 @@ func (f *trackerFarm) unpack(name string) {
 	}
 }
 
-// TestTrackerGoesOnFromOldFiles opens files of the first tracker with each schema. They contain a finished job and
-// an open one with a batch waiting for a builder and a half-measured batch, whose runner never returns.
+// TestTrackerGoesOnFromOldFiles opens a file of the first tracker with this schema. It contains a finished job and an
+// open one with a batch waiting for a builder and a half-measured batch, whose runner never returns.
 func TestTrackerGoesOnFromOldFiles(t *testing.T) {
-	for schema := 1; schema <= bolt.SchemaVersion; schema++ {
-		t.Run(strconv.Itoa(schema), func(t *testing.T) { goesOn(t, fmt.Sprintf("schema-%d.db.gz", schema)) })
-	}
-}
-
-func goesOn(t *testing.T, file string) {
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
-	f.unpack(file)
+	f.unpack(fmt.Sprintf("schema-%d.db.gz", bolt.SchemaVersion))
 	f.start()
 	defer func() { f.stop() }()
 	if got, want := describe(f.events("job-00000001", 1, 7)), "queued, running, proposed 0×3, trial 0.2 c 0, trial 0.0 a 0.5, trial 0.1 b 0.25, done"; got != want {
@@ -71,22 +64,5 @@ func goesOn(t *testing.T, file string) {
 	must[*tilthv1.FinishJobResponse](t)(f.search.FinishJob(t.Context(), &tilthv1.FinishJobRequest{Lease: tuner.GetLease(), State: tilthv1.JobState_JOB_STATE_DONE}))
 	if p := f.job("job-00000002").GetProgress(); p[0].GetTrials() != 1 || p[1].GetTrials() != 2 || p[1].GetBestSeconds() != 0.125 {
 		t.Errorf("the job ended with %v", p)
-	}
-}
-
-// TestRequestIDsOfOldFilesAreScopedToTheirOwner checks that requests without an owner, as in old files, belong to the
-// owners of their jobs.
-func TestRequestIDsOfOldFilesAreScopedToTheirOwner(t *testing.T) {
-	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
-	f.unpack("schema-1.db.gz")
-	f.start()
-	defer func() { f.stop() }()
-	other := spec("conv")
-	other.Owner = "somebody else"
-	if got := f.submit("done", other).GetId(); got == "job-00000001" {
-		t.Error("another's request was answered with it")
-	}
-	if got := f.submit("done", spec("conv")).GetId(); got != "job-00000001" {
-		t.Errorf("its owner's request made %s", got)
 	}
 }

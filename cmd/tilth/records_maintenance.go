@@ -59,12 +59,8 @@ func showReport(w io.Writer, path string, r *records.Report) error {
 			return err
 		}
 	}
-	sums := "with checksums"
-	if !r.Sealed {
-		sums = "without checksums, which the next tracker or import gives them"
-	}
-	_, err := fmt.Fprintf(w, "%s: %s, %d pages, %d rows %s; %d damaged, %d set aside before\n",
-		path, humanize.Bytes(r.SizeBytes), r.Pages, r.Rows, sums, r.Damaged, r.SetAside)
+	_, err := fmt.Fprintf(w, "%s: %s, %d pages, %d rows with checksums; %d damaged, %d set aside before\n",
+		path, humanize.Bytes(r.SizeBytes), r.Pages, r.Rows, r.Damaged, r.SetAside)
 	return err
 }
 

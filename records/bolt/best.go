@@ -285,9 +285,6 @@ func bestKey(group []byte, level int) []byte {
 // bestAllowed returns the best verified record that a level allows with its key, or nil. Every group has a row for
 // each level. If that row or its record is damaged or missing, the best is computed from the group's records.
 func bestAllowed(tx *txn, number []byte, level int) (key []byte, r *tilthv1.Record, err error) {
-	if !tx.db.sealed {
-		return bestBeforeSeals(tx, number, level)
-	}
 	key, r, err = storedBest(tx, bestKey(number, level))
 	if !tx.skipDamage(err) {
 		return key, r, err
@@ -316,27 +313,6 @@ func storedBest(tx *txn, row []byte) (key []byte, r *tilthv1.Record, err error) 
 	}
 	r = &tilthv1.Record{}
 	return key, r, tx.table(bucketRecords).load(key, r)
-}
-
-// bestBeforeSeals is bestAllowed for files without checksums. Such files have no row for a level that allows the
-// overall best, which includes all files from before levels existed.
-func bestBeforeSeals(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
-	best := tx.table(bucketBest)
-	own := best.bucket.Get(bestKey(group, level))
-	if key = own; key == nil {
-		key = best.bucket.Get(group)
-	}
-	if key == nil {
-		return nil, nil, nil
-	}
-	r = &tilthv1.Record{}
-	if err := tx.table(bucketRecords).load(key, r); err != nil {
-		return nil, nil, err
-	}
-	if needs, _ := records.Level(r.GetMeasurement().GetCandidate().GetNumerics()); own == nil && needs > level {
-		return nil, nil, nil
-	}
-	return key, r, nil
 }
 
 // BestAllowed implements records.Measurements.

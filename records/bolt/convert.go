@@ -21,7 +21,7 @@ type Stopped struct{ db *DB }
 
 // OpenSource opens the records file at path for reading all rows, after verifying it. It locks out writers until Close
 // and does not change the file. It returns ErrMissing if the file does not exist, ErrLocked if a tracker has it open,
-// ErrDamaged for a damaged page or row, and ErrVersion if an older version wrote it last.
+// ErrDamaged for a damaged page or row, and ErrVersion for a file of another version.
 func OpenSource(ctx context.Context, path string) (*Stopped, error) {
 	s, err := openStopped(path, Options{}, true)
 	if errors.Is(err, records.ErrMissing) {
@@ -64,22 +64,12 @@ func openStopped(path string, opts Options, readOnly bool) (*Stopped, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stopped{db}
-	err = s.view(func(tx *txn) error {
-		if !db.sealed || tx.Bucket(bucketEnded) == nil {
-			return fmt.Errorf("%w, an earlier one: start a tracker of this version on it, stop that, and convert again", records.ErrVersion)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return &Stopped{db}, nil
 }
 
 // checkConverted refuses a file with an unfinished conversion, except for the conversion itself.
 func (db *DB) checkConverted(tx *bbolt.Tx, opts Options) error {
-	if opts.converts || !db.sealed {
+	if opts.converts {
 		return nil
 	}
 	mark, err := (&txn{Tx: tx, db: db}).conversion()
@@ -252,7 +242,7 @@ func (s *Stopped) Page(ctx context.Context, kind records.RowKind, after []byte) 
 	sizeBytes := 0
 	err = s.view(func(tx *txn) error {
 		bucket, value, err := tx.rowsOf(kind, after)
-		if bucket.bucket == nil || err != nil {
+		if err != nil {
 			return err
 		}
 		c := bucket.cursor()

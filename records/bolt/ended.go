@@ -2,16 +2,12 @@ package bolt
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 
-	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records"
 )
 
 // dropJob removes an ended job, except for what Sweep removes.
@@ -80,46 +76,6 @@ func (tx *txn) sweep(id []byte) error {
 		}
 	}
 	return tx.table(bucketDropping).remove(id)
-}
-
-// indexEnded creates bucket ended from the rows of all jobs. The size of their events is unknown.
-func (tx *txn) indexEnded() error {
-	if _, err := tx.CreateBucket(bucketEnded); err != nil {
-		return err
-	}
-	ended, specs := tx.table(bucketEnded), tx.table(bucketSpecs)
-	return tx.table(bucketJobs).each(func(id, value []byte, err error) error {
-		var row storev1.JobRow
-		if err == nil {
-			err = tx.table(bucketJobs).parse(id, value, &row)
-		}
-		if tx.skipDamage(err) || !records.Final(row.GetJob().GetState()) {
-			return nil
-		}
-		spec, err := specs.get(id)
-		tx.skipDamage(err)
-		at := cmp.Or(row.GetJob().GetEndedAt(), &timestamppb.Timestamp{})
-		return ended.put(id, records.Encode(&storev1.EndedRow{Owner: records.OwnerOf(spec).Name, EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
-	})
-}
-
-// addBuckets creates the buckets that files of older versions lack.
-func (tx *txn) addBuckets() error {
-	if tx.Bucket(bucketEnded) == nil {
-		if err := tx.indexEnded(); err != nil {
-			return err
-		}
-	}
-	return makeBuckets(tx.Tx, later)
-}
-
-func makeBuckets(tx *bbolt.Tx, names [][]byte) error {
-	for _, name := range names {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // damagedDevice returns the row for a device whose decisions are lost. It keeps the device out of work.

@@ -171,9 +171,6 @@ func (db *DB) settleImports() error {
 func (db *DB) importsLeft() (whole, parts []*importing, err error) {
 	err = db.view(func(tx *txn) error {
 		left := tx.table(bucketImports)
-		if left.bucket == nil {
-			return nil // written by a version without this bucket
-		}
 		c := left.cursor()
 		for k, v := c.First(); k != nil; {
 			if _, err := left.open(k, v); tx.skipDamage(err) {

@@ -241,31 +241,15 @@ func lookUp(tx *txn, bucket []byte, key string, into proto.Message) error {
 	return tx.table(bucket).parse([]byte(key), value, into)
 }
 
-// JobByRequest implements records.Jobs. In files from before requests had owners the key is the request id alone, and
-// the owner comes from the job.
+// JobByRequest implements records.Jobs.
 func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 	err = db.view(func(tx *txn) error {
-		requests := tx.table(bucketRequests)
-		own, err := requests.get(records.RequestKey(owner, requestID))
-		if own != nil || err != nil {
-			id = string(own)
-			return err
+		value, err := tx.table(bucketRequests).get(records.RequestKey(owner, requestID))
+		if err == nil && value == nil {
+			err = fmt.Errorf("request %q of %q: %w", requestID, owner, records.ErrNotFound)
 		}
-		value, err := requests.get([]byte(requestID))
-		if err != nil {
-			return err
-		}
-		if value != nil {
-			whose, err := jobOwner(tx, string(value))
-			if err != nil && !errors.Is(err, records.ErrNotFound) {
-				return err
-			}
-			if err == nil && whose.Name == owner {
-				id = string(value)
-				return nil
-			}
-		}
-		return fmt.Errorf("request %q of %q: %w", requestID, owner, records.ErrNotFound)
+		id = string(value)
+		return err
 	})
 	return id, err
 }

@@ -47,7 +47,7 @@ func OpenMemory(opts Options) (records.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a store in memory: %w", err)
 	}
-	db := &DB{path: name, bolt: bolt, sealed: true, inMemory: true, noted: map[string]bool{}}
+	db := &DB{path: name, bolt: bolt, inMemory: true, noted: map[string]bool{}}
 	if err := bolt.Update(initSchema); err != nil {
 		return nil, fmt.Errorf("open a store in memory: %w", errors.Join(err, bolt.Close()))
 	}

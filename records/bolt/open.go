@@ -19,16 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// SchemaVersion is the version of the file's layout. Opening an older file for writing upgrades it; newer files are
-// refused.
-//
-//	1	each trial has a row among the events
-//	2	trials recorded together share a row
-//	3	values have checksums, every group has a row for the best at each level, and meta has the file's generation
+// SchemaVersion is the version of the file's layout. Files of other versions are refused.
 const SchemaVersion = 3
-
-// sealedSchema is the first version with checksums.
-const sealedSchema = 3
 
 const defaultLockTimeout = 2 * time.Second
 
@@ -56,10 +48,8 @@ type Options struct {
 
 // DB is an open records file. Its methods are safe for concurrent use.
 type DB struct {
-	path string
-	bolt *bbolt.DB
-	// sealed is set if values have checksums.
-	sealed     bool
+	path       string
+	bolt       *bbolt.DB
 	inMemory   bool // there is no file
 	generation string
 	restored   time.Time // when the backup that started this generation was made; zero without one
@@ -93,7 +83,7 @@ func Open(path string, opts Options) (*DB, error) {
 
 // OpenExisting is like Open, but returns ErrMissing if the file does not exist.
 func OpenExisting(path string, opts Options) (*DB, error) {
-	db, err := openUpgraded(path, opts)
+	db, err := open(path, opts, false)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +206,7 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	if err = db.checkTree(file); err == nil {
 		err = guard(func() error {
 			return bolt.View(func(tx *bbolt.Tx) error {
-				if err := db.checkSchema(tx); err != nil {
+				if err := checkSchema(tx); err != nil {
 					return err
 				}
 				return db.checkConverted(tx, opts)
@@ -282,7 +272,12 @@ func create(path string) error {
 }
 
 func initSchema(tx *bbolt.Tx) error {
-	return errors.Join(makeBuckets(tx, buckets), makeBuckets(tx, later), putVersion(tx))
+	for _, name := range buckets {
+		if _, err := tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	return putVersion(tx)
 }
 
 // putVersion stores the version without a checksum, so that every version of Tilth can read it.
@@ -290,17 +285,15 @@ func putVersion(tx *bbolt.Tx) error {
 	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
 }
 
-// checkSchema verifies that this version can read the file, and sets db.sealed.
-func (db *DB) checkSchema(tx *bbolt.Tx) error {
+// checkSchema verifies that this version can read the file.
+func checkSchema(tx *bbolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
 		return fmt.Errorf("%w: it has no version", records.ErrDamaged)
 	}
-	version, err := schemaOf(meta.Get(keyVersion), meta.Get(keyGeneration))
-	if err != nil {
+	if err := checkVersion(meta.Get(keyVersion)); err != nil {
 		return err
 	}
-	db.sealed = version >= sealedSchema
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
 			return fmt.Errorf("%w: bucket %q is missing", records.ErrDamaged, name)
@@ -309,20 +302,15 @@ func (db *DB) checkSchema(tx *bbolt.Tx) error {
 	return nil
 }
 
-// schemaOf returns the schema version of a file. A file with a generation has checksums, so it cannot be of an older
-// version; then the version field is damaged.
-func schemaOf(version, generation []byte) (uint32, error) {
+// checkVersion returns an error unless the schema version of a file is this one.
+func checkVersion(version []byte) error {
 	if len(version) != 4 {
-		return 0, fmt.Errorf("%w: it has no version", records.ErrDamaged)
+		return fmt.Errorf("%w: it has no version", records.ErrDamaged)
 	}
-	v := binary.BigEndian.Uint32(version)
-	if generation != nil && v < sealedSchema {
-		return 0, fmt.Errorf("%w: its version, %d, is damaged", records.ErrDamaged, v)
+	if v := binary.BigEndian.Uint32(version); v != SchemaVersion {
+		return fmt.Errorf("%w: schema %d, this one reads %d", records.ErrVersion, v, SchemaVersion)
 	}
-	if v < 1 || v > SchemaVersion {
-		return 0, fmt.Errorf("%w: schema %d, this one reads 1 to %d", records.ErrVersion, v, SchemaVersion)
-	}
-	return v, nil
+	return nil
 }
 
 // explain adds the file and the remedy to an error.

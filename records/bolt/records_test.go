@@ -189,7 +189,7 @@ func TestOpenRefusesForeignAndDamagedFiles(t *testing.T) {
 	}{
 		"another version": {func(p string) error {
 			return errors.Join(os.WriteFile(p, whole, 0o644), setVersion(p, []byte{0, 0, 0, 9}))
-		}, records.ErrVersion, "schema 9, this one reads 1 to 3: export it"},
+		}, records.ErrVersion, "schema 9, this one reads 3: export it"},
 		"a bolt file of someone else": {func(p string) error {
 			other, err := bbolt.Open(p, 0o644, nil)
 			if err != nil {

@@ -23,15 +23,15 @@ import (
 //	jobs       job id                     -> JobRow: the job without spec and progress
 //	open       job id                     -> nothing: open jobs
 //	progress   job id 0 task(4)           -> tilth.v1.TaskProgress
-//	requests   0 owner 0 request id       -> job id (text); the request id alone in files from before requests had owners
+//	requests   0 owner 0 request id       -> job id (text)
 //	events     job id 0 sequence(8)       -> EventRow; sequences are 1, 2, 3, ... within a job, and the key has the row's
 //	                                         last sequence
 //	batches    batch id                   -> BatchRow of an open batch
 //	closed     batch id                   -> BatchRow of a batch whose trials are all recorded, reduced to what repeated calls
 //	                                         need; or the full row of a dead batch
 //	agents     agent name                 -> tilth.v1.Agent of the last session
-//	devices    agent name                 -> DeviceRow of a runner with stored decisions; the bucket may be missing
-//	imports    import(8) chunk(8)         -> length-delimited records to import; the bucket may be missing
+//	devices    agent name                 -> DeviceRow of a runner with stored decisions
+//	imports    import(8) chunk(8)         -> length-delimited records to import
 //	imports    import(8)                  -> nothing: all chunks are present, and the import must be completed
 //	ended      job id                     -> EndedRow of an ended job, for retention
 //	dropping   job id                     -> nothing: a dropped job with leftover events, progress or batches
@@ -41,7 +41,7 @@ import (
 //	records    group(4) time(8) ident(8)  -> tilth.v1.Record without target, workload and its digest
 //	best       group(4)                   -> key in records of the best verified one, or empty; see Supersedes
 //	best       group(4) level(1)          -> the same for a level of numerics below the last
-//	damaged    bucket 0 key               -> a damaged row of that bucket, as found; the bucket may be missing
+//	damaged    bucket 0 key               -> a damaged row of that bucket, as found
 var (
 	bucketMeta      = []byte("meta")
 	bucketSpecs     = []byte("specs")
@@ -66,9 +66,8 @@ var (
 	buckets = [][]byte{
 		bucketMeta, bucketSpecs, bucketJobs, bucketOpen, bucketProgress, bucketRequests, bucketEvents, bucketBatches,
 		bucketClosed, bucketAgents, bucketWorkloads, bucketGroups, bucketRecords, bucketBest,
+		bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping,
 	}
-	// later lists buckets that older files of this schema may lack. Opening for writing creates them.
-	later         = [][]byte{bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping}
 	keyVersion    = []byte("version")
 	keyGeneration = []byte("life")
 	keyCopied     = []byte("copied")
@@ -112,21 +111,17 @@ type txn struct {
 
 // table returns the table for a bucket name.
 func (tx *txn) table(name []byte) table {
-	return table{bucket: tx.Bucket(name), name: name, sealed: tx.db.sealed}
+	return table{bucket: tx.Bucket(name), name: name}
 }
 
-// table is a bucket whose values have checksums. A bucket that the file lacks is an empty table.
+// table is a bucket whose values have checksums.
 type table struct {
 	bucket *bbolt.Bucket
 	name   []byte
-	sealed bool // false in files from before checksums
 }
 
 // get returns the value of a key, or nil. An error is a *records.Damage.
 func (t table) get(key []byte) ([]byte, error) {
-	if t.bucket == nil {
-		return nil, nil
-	}
 	// Bucket.Get skips rows whose flags are damaged.
 	k, v := t.bucket.Cursor().Seek(key)
 	if k == nil || !bytes.Equal(k, key) {
@@ -137,39 +132,23 @@ func (t table) get(key []byte) ([]byte, error) {
 
 // has reports whether a key has a value, damaged or not.
 func (t table) has(key []byte) bool {
-	if t.bucket == nil {
-		return false
-	}
 	k, _ := t.bucket.Cursor().Seek(key)
 	return k != nil && bytes.Equal(k, key)
 }
 
 // open verifies a value read through a cursor and strips its checksum. An error is a *records.Damage.
-func (t table) open(key, stored []byte) ([]byte, error) {
-	if !t.sealed {
-		return stored, nil
-	}
-	return unseal(t.name, key, stored)
-}
+func (t table) open(key, stored []byte) ([]byte, error) { return unseal(t.name, key, stored) }
 
 // put stores a value. The store owns it afterwards, including its spare capacity.
-func (t table) put(key, value []byte) error {
-	if t.sealed {
-		value = seal(t.name, key, value)
-	}
-	return t.bucket.Put(key, value)
-}
+func (t table) put(key, value []byte) error { return t.bucket.Put(key, seal(t.name, key, value)) }
 
 func (t table) remove(key []byte) error { return t.bucket.Delete(key) }
 
-// cursor returns an unpositioned cursor; its values must be passed to open. The bucket must exist.
+// cursor returns an unpositioned cursor; its values must be passed to open.
 func (t table) cursor() *bbolt.Cursor { return t.bucket.Cursor() }
 
 // each visits every row until visit fails. For a damaged row, err is set and value is nil.
 func (t table) each(visit func(key, value []byte, err error) error) error {
-	if t.bucket == nil {
-		return nil
-	}
 	return t.bucket.ForEach(func(key, stored []byte) error {
 		value, err := t.open(key, stored)
 		return visit(key, value, err)

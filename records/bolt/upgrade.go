@@ -16,40 +16,21 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// openUpgraded opens a file for writing. It first rewrites a file without checksums, like a compaction.
-func openUpgraded(path string, opts Options) (*DB, error) {
-	db, err := open(path, opts, false)
-	if err != nil || db.sealed {
-		return db, err
-	}
-	if err := db.Close(); err != nil {
-		return nil, err
-	}
-	if _, _, err := Compact(path); err != nil {
-		return nil, err
-	}
-	return open(path, opts, false)
-}
-
-// copyRows writes all rows of a file to a new one with checksums. Damaged rows are set aside, except in bucket open,
+// copyRows writes all rows of a file to a new one. Damaged rows are set aside, except in bucket open,
 // whose keys lead to other rows. Rows out of order move to their proper places.
 func copyRows(to *bbolt.DB, from *DB) error {
 	return from.bolt.View(func(tx *bbolt.Tx) error {
-		c := &copying{to: to, sealed: from.sealed}
+		c := &copying{to: to}
 		err := tx.ForEach(func(name []byte, rows *bbolt.Bucket) error { return c.bucket(name, rows) })
-		if err == nil && !from.sealed {
-			err = c.bests(tx)
-		}
 		return errors.Join(err, c.end())
 	})
 }
 
 // copying writes to a new file in transactions of bounded size.
 type copying struct {
-	to     *bbolt.DB
-	sealed bool // whether rows of the old file have checksums
-	tx     *bbolt.Tx
-	bytes  int
+	to    *bbolt.DB
+	tx    *bbolt.Tx
+	bytes int
 }
 
 func (c *copying) bucket(name []byte, rows *bbolt.Bucket) error {
@@ -64,11 +45,7 @@ func (c *copying) bucket(name []byte, rows *bbolt.Bucket) error {
 		return err
 	}
 	return rows.ForEach(func(key, value []byte) error {
-		switch {
-		case bytes.Equal(name, bucketMeta), c.sealed && bytes.Equal(name, bucketOpen):
-		case !c.sealed:
-			value = seal(name, key, bytes.Clone(value))
-		default:
+		if !bytes.Equal(name, bucketMeta) && !bytes.Equal(name, bucketOpen) {
 			if _, err := unseal(name, key, value); err != nil {
 				return c.setAside(name, key, value)
 			}
@@ -96,27 +73,6 @@ func (c *copying) put(bucket, key, value []byte) error {
 	b := c.tx.Bucket(bucket)
 	b.FillPercent = 1
 	return b.Put(key, value)
-}
-
-// bests gives every group a row for the best at each level.
-func (c *copying) bests(tx *bbolt.Tx) error {
-	old := &txn{Tx: tx, db: &DB{}}
-	return tx.Bucket(bucketGroups).ForEach(func(_, number []byte) error {
-		for level := range records.Levels {
-			key, _, err := bestAllowed(old, number, level)
-			if errors.Is(err, records.ErrDamaged) {
-				continue // a missing row is recomputed later
-			}
-			if err != nil {
-				return err
-			}
-			row := bestKey(number, level)
-			if err := c.put(bucketBest, row, seal(bucketBest, row, bytes.Clone(key))); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // room starts a transaction unless one with space is open.
@@ -168,12 +124,12 @@ func MarkCopy(path string, at time.Time) error {
 	return errors.Join(err, db.Close())
 }
 
-// beginGeneration upgrades the file to this version and starts a generation.
+// beginGeneration starts a generation.
 func (db *DB) beginGeneration(bolt *bbolt.Tx) error {
 	tx := &txn{Tx: bolt, db: db}
 	meta := tx.table(bucketMeta)
 	// Anything written from now on did not come from the conversion.
-	return errors.Join(tx.addBuckets(), putVersion(bolt), meta.put(keyGeneration, []byte(db.generation)), meta.remove(keyConversion), tx.settleCopy())
+	return errors.Join(meta.put(keyGeneration, []byte(db.generation)), meta.remove(keyConversion), tx.settleCopy())
 }
 
 // settleCopy voids all sessions if the file is a copy.

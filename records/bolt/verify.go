@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,17 +123,16 @@ func (r *verification) readSchema(t *tree, all []bucketEntry) error {
 	if t.err != nil {
 		return t.err
 	}
-	schema, err := schemaOf(meta[string(keyVersion)], meta[string(keyGeneration)])
+	err := checkVersion(meta[string(keyVersion)])
 	if errors.Is(err, records.ErrVersion) {
 		return err
 	}
 	if err != nil {
 		r.found(&records.Damage{Bucket: string(bucketMeta), Key: keyVersion, Err: err})
 	}
-	r.Schema = cmp.Or(schema, SchemaVersion)
-	r.Report.Sealed = r.Schema >= sealedSchema
+	r.Schema = SchemaVersion
 	for key, value := range meta {
-		if r.Sealed && key != string(keyVersion) && key != string(keyCopied) {
+		if key != string(keyVersion) && key != string(keyCopied) {
 			_, err := unseal(bucketMeta, []byte(key), value)
 			r.damaged(err)
 		}
@@ -152,12 +150,10 @@ func (r *verification) row(bucket string, key, value []byte, flags uint32) {
 		r.found(&records.Damage{Bucket: bucket, Key: bytes.Clone(key), Err: fmt.Errorf("%w: it passes for a bucket", records.ErrDamaged)})
 		return
 	}
-	if r.Sealed {
-		var err error
-		if value, err = unseal([]byte(bucket), key, value); err != nil {
-			r.damaged(err)
-			return
-		}
+	value, err := unseal([]byte(bucket), key, value)
+	if err != nil {
+		r.damaged(err)
+		return
 	}
 	if kind := messages[bucket]; kind != nil {
 		if err := proto.Unmarshal(value, proto.Clone(kind)); err != nil {
@@ -198,10 +194,7 @@ const scrubBytes = 256 << 10
 
 // Scrub implements records.File.
 func (db *DB) Scrub(ctx context.Context, pace func(rows, sizeBytes int) error) error {
-	if !db.sealed {
-		return nil
-	}
-	for _, name := range append(append([][]byte(nil), buckets...), later...) {
+	for _, name := range buckets {
 		if bytes.Equal(name, bucketMeta) {
 			continue // its rows are read on every opening
 		}
@@ -233,9 +226,6 @@ func (db *DB) scrubSome(name, from []byte) (next []byte, rows, size int, err err
 	kind := messages[string(name)]
 	err = db.view(func(tx *txn) error {
 		t := tx.table(name)
-		if t.bucket == nil {
-			return nil
-		}
 		c := t.cursor()
 		for k, stored := c.Seek(from); k != nil; k, stored = c.Next() {
 			value, err := t.open(k, stored)

@@ -13,9 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
@@ -283,58 +281,6 @@ func TestConvertRefusesWhatIsNoStore(t *testing.T) {
 	empty.add(t, 1)
 	_, err = convert(t.Context(), t, empty, garbage, nil)
 	refuses(t, err, records.ErrDamaged)
-}
-
-// TestRowsOfOldFilesAreFoundInADatabase converts requests without owners, and trials with one row each.
-func TestRowsOfOldFilesAreFoundInADatabase(t *testing.T) {
-	from, to := newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
-	h := &history{}
-	from.do(t, []step{h.Begin()})
-	key := putOldRows(t, from)
-	if _, err := convert(t.Context(), t, from, to, nil); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []place{from, to} {
-		p.use(t, func(s records.Store) error {
-			if id, err := s.JobByRequest("ana", "old"); err != nil || id != "job-0" {
-				t.Errorf("the request made %q, %v", id, err)
-			}
-			if id, err := s.JobByRequest("ben", "old"); !errors.Is(err, records.ErrNotFound) {
-				t.Errorf("another's request made %q, %v", id, err)
-			}
-			events, err := s.Events("job-0", 9, 1)
-			if err != nil || len(events) != 1 || events[0].GetTrial().GetMeasurement().GetLatencySeconds() != 0.5 {
-				t.Errorf("the events are %v, %v, of a record %x", events, err, key)
-			}
-			return nil
-		})
-	}
-}
-
-// putOldRows adds rows in the format of earlier versions.
-func putOldRows(t *testing.T, p place) (key []byte) {
-	t.Helper()
-	p.add(t, 1)
-	s, err := bolt.OpenTarget(p.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := s.Page(t.Context(), records.RowRecord, nil)
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
-	}
-	done := &storev1.Conversion{Finished: true}
-	event := records.Encode(&storev1.EventRow{RecordKey: all[0].Key, Event: &tilthv1.JobEvent{
-		Sequence: 9, Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{BatchId: "job-0.0"}},
-	}})
-	err = errors.Join(
-		s.Put(t.Context(), records.RowRequest, []records.Row{{Key: []byte("old"), Value: []byte("job-0")}}, done),
-		s.Put(t.Context(), records.RowEvent, []records.Row{{Key: []byte("job-0\x00\x00\x00\x00\x00\x00\x00\x00\x09"), Value: event}}, done),
-		s.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all[0].Key
 }
 
 func TestInterruptedImportIsConverted(t *testing.T) {

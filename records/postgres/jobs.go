@@ -129,23 +129,11 @@ func jobOwner(v *view, id string) (records.Owner, error) {
 	return records.OwnerOf(spec), err
 }
 
-// jobByRequest selects a request's job. In rows from before requests had owners the key is the request id alone, and
-// the owner comes from the job.
-const jobByRequest = `SELECT job, CASE WHEN key = $1 THEN '' ELSE coalesce(s.message, '') END, key = $1 FROM requests LEFT JOIN specs s ON s.id = job
-	WHERE sha256(key) IN (sha256($1), sha256($2)) ORDER BY key <> $1`
-
 // JobByRequest implements records.Jobs.
 func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 	err = db.look(func(v *view) error {
-		var job, stored, spec []byte
-		var own, there bool
-		keys := []any{records.RequestKey(owner, requestID), []byte(requestID)}
-		err := v.query(jobByRequest, keys, []any{&stored, &spec, &own}, func() error {
-			if !there && (own || len(spec) > 0 && records.OwnerOf(spec).Name == owner) {
-				there, job = true, stored
-			}
-			return nil
-		})
+		var job []byte
+		there, err := one(v, "SELECT job FROM requests WHERE sha256(key) = sha256($1)", []any{records.RequestKey(owner, requestID)}, []any{&job})
 		if err == nil && !there {
 			err = fmt.Errorf("request %q of %q: %w", requestID, owner, records.ErrNotFound)
 		}
@@ -369,7 +357,6 @@ func measurementsOf(v *view, rows []*storev1.EventRow) (map[string]*tilthv1.Meas
 		}
 	}
 	for _, row := range rows {
-		want(row.GetRecordKey()) // set in rows with a single trial, as written by old versions
 		for _, trial := range row.GetTrials() {
 			want(trial.GetRecordKey())
 		}

@@ -103,7 +103,7 @@ type job struct {
 	hold
 	id string
 	request
-	requestKey []byte // empty for jobs stored by older versions
+	requestKey []byte
 	spec       *tilthv1.JobSpec
 	specBytes  int64
 	// storedBytes is the stored size of the specification and the events.

@@ -128,7 +128,7 @@ func (m *Machine) recoverJob(rows Rows, stored *records.OpenJob) error {
 		id: row.GetJob().GetId(), requestKey: row.GetRequestKey(), spec: stored.Spec, specBytes: int64(proto.Size(stored.Spec)), meta: row.GetJob(), progress: stored.Progress,
 		proposals: row.GetProposals(), lastSequence: stored.LastSequence, finishedBy: row.GetFinishedBy(), batches: map[string]*batch{},
 	}
-	j.storedBytes = max(int64(row.GetStoredBytes()), j.specBytes) // rows of older versions have no count
+	j.storedBytes = int64(row.GetStoredBytes())
 	for _, p := range j.progress {
 		j.proposed += int(p.GetProposed())
 	}
@@ -168,8 +168,7 @@ func (*Machine) restore(j *job, stored *records.OpenBatch) (*batch, error) {
 		predicted: stored.PredictedSeconds, recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(), builtBy: row.GetBuiltBy(),
 		settled: row.GetSettled(),
 	}
-	b.attempt, b.faults, b.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFailedBy()
-	b.failures = max(row.GetFailures(), row.GetFaults()) // rows of older versions have only faults
+	b.attempt, b.faults, b.failures, b.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFailures(), row.GetFailedBy()
 	b.open = len(b.pending())
 	return b, nil
 }

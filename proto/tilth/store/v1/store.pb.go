@@ -103,11 +103,11 @@ type JobRow struct {
 	FinishedBy *v1.LeaseToken `protobuf:"bytes,6,opt,name=finished_by,json=finishedBy,proto3" json:"finished_by,omitempty"`
 	// Agents that lost it since the last accepted proposal, by name.
 	FailedBy []string `protobuf:"bytes,20,rep,name=failed_by,json=failedBy,proto3" json:"failed_by,omitempty"`
-	// Key of the request that created the job; empty in rows of older versions.
+	// Key of the request that created the job.
 	RequestKey []byte `protobuf:"bytes,90,opt,name=request_key,json=requestKey,proto3" json:"request_key,omitempty"`
-	// Size of the stored job: its specification and events, without records. 0 in rows of older versions.
+	// Size of the stored job: its specification and events, without records.
 	StoredBytes uint64 `protobuf:"varint,91,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
-	// Owner from the specification; absent in rows of older versions.
+	// Owner from the specification.
 	Owner         *JobOwner `protobuf:"bytes,92,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -527,8 +527,6 @@ type EventRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The event; of several, the first, without the fields of TrialRow. The others have the following sequence numbers.
 	Event *v1.JobEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	// Key of the record of a trial stored in a row of its own, as in files of schema 1; empty for other events.
-	RecordKey []byte `protobuf:"bytes,2,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
 	// Trials that were recorded together, in order.
 	Trials        []*TrialRow `protobuf:"bytes,3,rep,name=trials,proto3" json:"trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -568,13 +566,6 @@ func (*EventRow) Descriptor() ([]byte, []int) {
 func (x *EventRow) GetEvent() *v1.JobEvent {
 	if x != nil {
 		return x.Event
-	}
-	return nil
-}
-
-func (x *EventRow) GetRecordKey() []byte {
-	if x != nil {
-		return x.RecordKey
 	}
 	return nil
 }
@@ -779,12 +770,10 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
 	"remeasured\x12\x19\n" +
-	"\bbuilt_by\x18x \x01(\tR\abuiltBy\"\x85\x01\n" +
+	"\bbuilt_by\x18x \x01(\tR\abuiltBy\"l\n" +
 	"\bEventRow\x12(\n" +
-	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12\x1d\n" +
-	"\n" +
-	"record_key\x18\x02 \x01(\fR\trecordKey\x120\n" +
-	"\x06trials\x18\x03 \x03(\v2\x18.tilth.store.v1.TrialRowR\x06trials\"y\n" +
+	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x120\n" +
+	"\x06trials\x18\x03 \x03(\v2\x18.tilth.store.v1.TrialRowR\x06trialsJ\x04\b\x02\x10\x03\"y\n" +
 	"\bTrialRow\x12\x1d\n" +
 	"\n" +
 	"record_key\x18\x01 \x01(\fR\trecordKey\x12!\n" +
