@@ -35,9 +35,7 @@ func argAxis(n *Node) []bool {
 }
 
 func inferArg(n *Node) (Type, error) {
-	if _, err := numbers(n); err != nil {
-		return Type{}, err
-	}
+	get(numbers(n))
 	set := argAxis(n)
 	n.Int("select_last_index", 0)
 	out := []extent.Extent{}

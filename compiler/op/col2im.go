@@ -34,10 +34,7 @@ func blockWindow(n *Node) (window, error) {
 }
 
 func inferCol2Im(n *Node) (Type, error) {
-	win, err := blockWindow(n)
-	if err != nil {
-		return Type{}, err
-	}
+	win := get(blockWindow(n))
 	x, block := n.In[0].Shape, extent.Of(array.Elements(win.kernel))
 	if d := n.In[0].DType; d == array.Bool || x.Rank() != 3 || len(win.in) == 0 || !x.At(1).Mod(block).Is(0) || x.At(2) != extent.ShapeOf(win.out...).Elements() {
 		return Type{}, fmt.Errorf("input %v does not fit blocks %v at %v positions", n.In[0].Type, win.kernel, win.out)

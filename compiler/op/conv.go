@@ -25,10 +25,7 @@ func convWindow(n *Node) (window, error) {
 }
 
 func inferConv(n *Node) (Type, error) {
-	d, err := floats(n)
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(floats(n))
 	if w := n.In[1].Shape; n.Has(2) && (w.Rank() == 0 || !n.In[2].Shape.Equal(w.Slice(0, 1))) {
 		return Type{}, fmt.Errorf("bias %v does not fit weights %v", n.In[2].Shape, w)
 	}
@@ -41,18 +38,12 @@ func inferWindows(n *Node, d array.DType) (Type, error) {
 	if x.Rank() < 3 || len(w) != x.Rank() {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
 	}
-	channels, err := channelsOf(x)
-	if err != nil {
-		return Type{}, err
-	}
+	channels := get(channelsOf(x))
 	groups := n.Int("group", 1)
 	if groups < 1 || channels%groups != 0 || w[0]%groups != 0 || w[1] != channels/groups {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
 	}
-	win, err := convWindow(n)
-	if err != nil {
-		return Type{}, err
-	}
+	win := get(convWindow(n))
 	if !sameShape(win.kernel, w[2:]) {
 		return Type{}, fmt.Errorf("kernel_shape %v does not fit weights %v", win.kernel, w)
 	}

@@ -84,18 +84,12 @@ func (w *window) placeTransposed(n *Node, extra []int64) error {
 }
 
 func inferConvTranspose(n *Node) (Type, error) {
-	d, err := floats(n)
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(floats(n))
 	x, w := n.In[0].Shape, n.In[1].Shape.Fixed()
 	if x.Rank() < 3 || len(w) != x.Rank() {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
 	}
-	channels, err := channelsOf(x)
-	if err != nil {
-		return Type{}, err
-	}
+	channels := get(channelsOf(x))
 	groups := n.Int("group", 1)
 	if groups < 1 || channels%groups != 0 || w[0] != channels {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
@@ -103,13 +97,8 @@ func inferConvTranspose(n *Node) (Type, error) {
 	if n.Has(2) && !n.In[2].Shape.Equal(extent.Fixed(w[1]*groups)) {
 		return Type{}, fmt.Errorf("bias %v does not fit %d channels", n.In[2].Shape, w[1]*groups)
 	}
-	win, err := transposedWindow(n, x, w)
-	if err != nil {
-		return Type{}, err
-	}
-	if _, err := newPhases(win, groups, w); err != nil {
-		return Type{}, err
-	}
+	win := get(transposedWindow(n, x, w))
+	get(newPhases(win, groups, w))
 	return Type{d, extent.Concat(extent.ShapeOf(x.At(0), extent.Of(w[1]*groups)), extent.ShapeOf(win.in...))}, nil
 }
 

@@ -20,10 +20,7 @@ func inferDeformConv(n *Node) (Type, error) {
 	if n.Has(3) {
 		m.In = append(m.In, n.In[3])
 	}
-	t, err := inferConv(&m)
-	if err != nil {
-		return Type{}, err
-	}
+	t := get(inferConv(&m))
 	n.err = m.err
 	x, offset, groups := n.In[0].Shape, n.In[2], n.Int("offset_group", 1)
 	if x.Rank() != 4 {

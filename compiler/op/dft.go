@@ -95,10 +95,7 @@ func newDFT(n *Node) (*transform, error) {
 }
 
 func inferDFT(n *Node) (Type, error) {
-	t, err := newDFT(n)
-	if err != nil {
-		return Type{}, err
-	}
+	t := get(newDFT(n))
 	shape := n.In[0].Shape.With(t.axis, extent.Of(t.bins))
 	return Type{n.In[0].DType, shape.With(shape.Rank()-1, extent.Of(2))}, nil
 }
@@ -185,10 +182,7 @@ func newSTFT(n *Node) (*frames, error) {
 }
 
 func inferSTFT(n *Node) (Type, error) {
-	t, err := newSTFT(n)
-	if err != nil {
-		return Type{}, err
-	}
+	t := get(newSTFT(n))
 	return Type{n.In[0].DType, extent.ShapeOf(n.In[0].Shape.At(0), t.count, extent.Of(t.bins), extent.Of(2))}, nil
 }
 

@@ -135,14 +135,8 @@ func (s *subscripts) shape(labels []rune) extent.Shape {
 }
 
 func inferEinsum(n *Node) (Type, error) {
-	d, err := numbers(n)
-	if err != nil {
-		return Type{}, err
-	}
-	s, err := parseSubscripts(n)
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(numbers(n))
+	s := get(parseSubscripts(n))
 	return Type{d, s.shape(s.result)}, nil
 }
 

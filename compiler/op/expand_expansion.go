@@ -35,7 +35,7 @@ func expand(f func(e *expansion) []*Item) Expansion {
 	}
 }
 
-// failure is the panic value of a failed expansion or lowering; catchFailure converts it to an error.
+// failure is the panic value of a failed expansion, lowering or shape rule; catchFailure converts it to an error.
 type failure struct{ error }
 
 func catchFailure(err *error) {
@@ -48,7 +48,7 @@ func catchFailure(err *error) {
 	}
 }
 
-// get returns a result, or ends the expansion or lowering if there is an error.
+// get returns a result, or ends the expansion, lowering or shape rule if there is an error.
 func get[T any](result T, err error) T {
 	if err != nil {
 		panic(failure{err})

@@ -18,9 +18,7 @@ const (
 func integerPoolDef(d Def, infer func(n *Node) (Type, error)) Def {
 	d.Internal = true
 	d.Infer = func(n *Node) (Type, error) {
-		if _, err := integers(n); err != nil {
-			return Type{}, err
-		}
+		get(integers(n))
 		t, err := infer(n)
 		t.DType = array.Int32
 		return t, err

@@ -115,9 +115,7 @@ func inferConstantOfShape(n *Node) (Type, error) {
 	if t.Shape.IsOpen() {
 		return t, nil
 	}
-	if _, err := array.CheckedBytes(value.DType, t.Shape.Fixed()); err != nil {
-		return Type{}, err
-	}
+	get(array.CheckedBytes(value.DType, t.Shape.Fixed()))
 	n.result = n.Budget.array(value.DType, t.Shape.Fixed()...)
 	for at := 0; at < len(n.result.Data); at += len(value.Data) {
 		copy(n.result.Data[at:], value.Data)
@@ -142,10 +140,7 @@ func inferRange(n *Node) (Type, error) {
 		open = open || v.Numbers != nil
 	}
 	if !open {
-		a, err := evalRange(n)
-		if err != nil {
-			return Type{}, err
-		}
+		a := get(evalRange(n))
 		n.result = a
 		return Type{a.DType, extent.Fixed(a.Shape...)}, nil
 	}

@@ -36,10 +36,7 @@ func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape.Max()) }
 
 // inferProduct follows numpy: leading axes broadcast; an operand of rank 1 gets an axis that the result loses again.
 func inferProduct(n *Node, rule typeRule) (Type, error) {
-	d, err := rule(n)
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(rule(n))
 	a, b := n.In[0].Shape, n.In[1].Shape
 	if a.Rank() == 0 || b.Rank() == 0 {
 		return Type{}, fmt.Errorf("operands %v and %v must not be scalars", a, b)
@@ -47,10 +44,7 @@ func inferProduct(n *Node, rule typeRule) (Type, error) {
 	if k, k2 := a.At(a.Rank()-1), b.At(max(0, b.Rank()-2)); k != k2 {
 		return Type{}, fmt.Errorf("operands %v and %v do not fit%s", a, b, unequal(k, k2))
 	}
-	batch, err := Broadcast(leading(a), leading(b))
-	if err != nil {
-		return Type{}, err
-	}
+	batch := get(Broadcast(leading(a), leading(b)))
 	shape := slices.Clone(batch.Extents())
 	if a.Rank() > 1 {
 		shape = append(shape, a.At(a.Rank()-2))
@@ -125,10 +119,7 @@ func gemmDepth(n *Node) extent.Extent {
 }
 
 func inferGemm(n *Node) (Type, error) {
-	d, err := numbers(n)
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(numbers(n))
 	if n.In[0].Shape.Rank() != 2 || n.In[1].Shape.Rank() != 2 {
 		return Type{}, fmt.Errorf("operands %v and %v must have rank 2", n.In[0].Shape, n.In[1].Shape)
 	}

@@ -64,10 +64,7 @@ func inferMaxUnpool(n *Node) (Type, error) {
 	if rank < 1 || index.DType != array.Int64 || !x.Shape.Equal(index.Shape) || x.DType == array.Bool || x.Shape.IsEmpty() {
 		return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
 	}
-	natural, err := unpooled(n)
-	if err != nil {
-		return Type{}, err
-	}
+	natural := get(unpooled(n))
 	if !n.Has(2) {
 		return Type{x.DType, natural}, nil
 	}

@@ -56,10 +56,7 @@ func unequalBut(axis int, a, b extent.Shape) string {
 }
 
 func inferConcat(n *Node) (Type, error) {
-	d, err := sameTypes(n)
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(sameTypes(n))
 	shape := n.In[0].Shape
 	axis := n.axis(n.Int("axis", 1), shape.Rank())
 	if n.err != nil {

@@ -98,7 +98,7 @@ type Def struct {
 	Kind Kind
 	// MinIn and MaxIn bound the number of operands; MaxIn < 0 means any.
 	MinIn, MaxIn int
-	// Infer is the shape rule.
+	// Infer is the shape rule. It is called through the function Infer, since get ends it at the first error.
 	Infer func(n *Node) (Type, error)
 	// Lower returns the tensor expressions; operands and the result are indexed by the operator's own axes. It is
 	// called through LowerPlain, since get ends it at the first error.
@@ -132,6 +132,7 @@ func (n *Node) IsKnown() bool { return n.result != nil }
 // Infer sets the node's operator, checks operands and attributes, and sets Out.
 func Infer(n *Node, d *Def) (err error) {
 	defer extent.Catch(&err)
+	defer catchFailure(&err)
 	n.def = d
 	if len(n.In) < d.MinIn || d.MaxIn >= 0 && len(n.In) > d.MaxIn {
 		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), d.MinIn, d.MaxIn)

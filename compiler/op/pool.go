@@ -40,18 +40,12 @@ func poolWindow(n *Node) (window, error) {
 }
 
 func inferPool(n *Node) (Type, error) {
-	d, err := numbers(n)
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(numbers(n))
 	x := n.In[0].Shape
 	if x.Rank() < 3 {
 		return Type{}, fmt.Errorf("input %v has no spatial axes", x)
 	}
-	win, err := poolWindow(n)
-	if err != nil {
-		return Type{}, err
-	}
+	win := get(poolWindow(n))
 	n.Int("storage_order", 0)
 	if n.Output > 0 {
 		d = array.Int64

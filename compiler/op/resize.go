@@ -27,10 +27,7 @@ func inferResize(n *Node) (Type, error) {
 	if n.In[0].DType == array.Bool && n.Text("mode", "nearest") != "nearest" {
 		return Type{}, fmt.Errorf("input %v has no numbers to interpolate", n.In[0].Type)
 	}
-	r, err := newResize(n)
-	if err != nil {
-		return Type{}, err
-	}
+	r := get(newResize(n))
 	n.resize = r
 	if r.mode == "nearest" {
 		moves := *n.def

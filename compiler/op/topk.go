@@ -34,10 +34,7 @@ func topKCount(n *Node) extent.Extent {
 }
 
 func inferTopK(n *Node) (Type, error) {
-	d, err := numbers(&Node{In: n.In[:1]})
-	if err != nil {
-		return Type{}, err
-	}
+	d := get(numbers(&Node{In: n.In[:1]}))
 	axis, k := topKAxis(n), topKCount(n)
 	n.Int("largest", 1)
 	if n.err != nil {
