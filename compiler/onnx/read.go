@@ -138,12 +138,12 @@ func read(data []byte, beside *folder) (*Model, error) {
 			if err != nil {
 				return err
 			}
-			m.Graph, err = r.graph(b, 0)
+			m.Graph, err = r.graph(b)
 			return err
 		case 8:
-			return r.opset(&m.Opsets, f)
+			return addPart(r, &m.Opsets, f, r.opset)
 		case 25:
-			return r.function(m, f)
+			return addPart(r, &m.Functions, f, r.function)
 		}
 		return nil
 	})
@@ -178,29 +178,31 @@ func digest(model []byte, beside []DataFile) string {
 // reader checks the input against the limits.
 type reader struct {
 	parts int
+	// depth is the number of graphs around the part that is read.
+	depth int
 	// sparse is the size of the dense tensors for sparse ones, in bytes.
 	sparse int64
 	beside *folder // with external data, or nil
 }
 
-// part counts a message of the format.
-func (r *reader) part() error {
-	if r.parts++; r.parts > maxParts {
-		return fmt.Errorf("more than %d nodes, attributes and tensors", maxParts)
-	}
-	return nil
-}
-
-func (r *reader) opset(to *[]Opset, f field) error {
-	b, err := f.message()
+// addPart reads the part that a field holds, and adds it to a list.
+func addPart[T any](r *reader, to *[]T, f field, read func(data []byte) (T, error)) error {
+	data, err := f.message()
 	if err != nil {
 		return err
 	}
-	if err := r.part(); err != nil {
-		return err
+	if r.parts++; r.parts > maxParts {
+		return fmt.Errorf("more than %d nodes, attributes and tensors", maxParts)
 	}
-	var o Opset
-	err = eachField(b, func(f field) error {
+	part, err := read(data)
+	if err == nil {
+		*to = append(*to, part)
+	}
+	return err
+}
+
+func (r *reader) opset(data []byte) (o Opset, err error) {
+	err = eachField(data, func(f field) error {
 		switch f.number {
 		case 1:
 			return f.domain(&o.Domain)
@@ -209,25 +211,32 @@ func (r *reader) opset(to *[]Opset, f field) error {
 		}
 		return nil
 	})
-	*to = append(*to, o)
-	return err
+	return o, err
 }
 
-func (r *reader) graph(data []byte, depth int) (*Graph, error) {
-	if depth > maxNesting {
+func (r *reader) graph(data []byte) (*Graph, error) {
+	if r.depth > maxNesting {
 		return nil, fmt.Errorf("graphs are nested deeper than %d", maxNesting)
 	}
+	r.depth++
+	defer func() { r.depth-- }()
 	g := &Graph{}
 	err := eachField(data, func(f field) error {
 		switch f.number {
+		case 1:
+			return addPart(r, &g.Nodes, f, r.node)
 		case 2:
 			return f.text(&g.Name)
-		case 1, 5, 11, 12, 13, 15:
-			b, err := f.message()
-			if err != nil {
-				return err
-			}
-			return r.graphPart(g, f.number, b, depth)
+		case 5:
+			return addPart(r, &g.Initializers, f, r.tensor)
+		case 11:
+			return addPart(r, &g.Inputs, f, readValueInfo)
+		case 12:
+			return addPart(r, &g.Outputs, f, readValueInfo)
+		case 13:
+			return addPart(r, &g.values, f, func(data []byte) ([]byte, error) { return data, nil })
+		case 15:
+			return addPart(r, &g.Initializers, f, r.sparseTensor)
 		}
 		return nil
 	})
@@ -235,58 +244,14 @@ func (r *reader) graph(data []byte, depth int) (*Graph, error) {
 	return g, err
 }
 
-func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth int) error {
-	if err := r.part(); err != nil {
-		return err
-	}
-	switch number {
-	case 1:
-		n, err := r.node(b, depth)
-		if err != nil {
-			return err
-		}
-		g.Nodes = append(g.Nodes, n)
-	case 5:
-		t, err := r.tensor(b)
-		if err != nil {
-			return err
-		}
-		g.Initializers = append(g.Initializers, t)
-	case 13:
-		g.values = append(g.values, b)
-	case 15:
-		t, err := r.sparseTensor(b)
-		if err != nil {
-			return err
-		}
-		g.Initializers = append(g.Initializers, t)
-	default:
-		v, err := readValueInfo(b)
-		if err != nil {
-			return err
-		}
-		if number == 11 {
-			g.Inputs = append(g.Inputs, v)
-		} else {
-			g.Outputs = append(g.Outputs, v)
-		}
-	}
-	return nil
-}
-
-func (r *reader) node(data []byte, depth int) (*Node, error) {
+func (r *reader) node(data []byte) (*Node, error) {
 	n := &Node{}
 	err := eachField(data, func(f field) error {
-		var s string
 		switch f.number {
 		case 1:
-			err := f.text(&s)
-			n.Inputs = append(n.Inputs, s)
-			return err
+			return f.texts(&n.Inputs)
 		case 2:
-			err := f.text(&s)
-			n.Outputs = append(n.Outputs, s)
-			return err
+			return f.texts(&n.Outputs)
 		case 3:
 			return f.text(&n.Name)
 		case 4:
@@ -294,13 +259,7 @@ func (r *reader) node(data []byte, depth int) (*Node, error) {
 		case 7:
 			return f.domain(&n.Domain)
 		case 5:
-			b, err := f.message()
-			if err != nil {
-				return err
-			}
-			a, err := r.attribute(b, depth)
-			n.Attributes = append(n.Attributes, a)
-			return err
+			return addPart(r, &n.Attributes, f, r.attribute)
 		}
 		return nil
 	})
@@ -310,12 +269,9 @@ func (r *reader) node(data []byte, depth int) (*Node, error) {
 	return n, nil
 }
 
-func (r *reader) attribute(data []byte, depth int) (*Attribute, error) {
-	if err := r.part(); err != nil {
-		return nil, err
-	}
+func (r *reader) attribute(data []byte) (*Attribute, error) {
 	a := &Attribute{}
-	err := eachField(data, func(f field) error { return r.attributePart(a, f, depth) })
+	err := eachField(data, func(f field) error { return r.attributePart(a, f) })
 	if err != nil {
 		return nil, fmt.Errorf("attribute %q: %w", a.Name, err)
 	}
@@ -328,7 +284,7 @@ func (r *reader) attribute(data []byte, depth int) (*Attribute, error) {
 	return a, nil
 }
 
-func (r *reader) attributePart(a *Attribute, f field, depth int) (err error) {
+func (r *reader) attributePart(a *Attribute, f field) (err error) {
 	switch f.number {
 	case 1:
 		return f.text(&a.Name)
@@ -342,14 +298,13 @@ func (r *reader) attributePart(a *Attribute, f field, depth int) (err error) {
 	case 5:
 		a.Tensor, err = r.tensor(f.bytes)
 	case 6:
-		a.Graph, err = r.graph(f.bytes, depth+1)
+		a.Graph, err = r.graph(f.bytes)
 	case 7:
 		return f.numbers(protowire.Fixed32Type, func(v uint64) { a.Floats = append(a.Floats, math.Float32frombits(uint32(v))) })
 	case 8:
 		return f.numbers(protowire.VarintType, func(v uint64) { a.Ints = append(a.Ints, int64(v)) })
 	case 9:
-		a.Strings = append(a.Strings, string(f.bytes))
-		return f.want(protowire.BytesType)
+		return f.texts(&a.Strings)
 	case 22:
 		a.Tensor, err = r.sparseTensor(f.bytes)
 	case 21:

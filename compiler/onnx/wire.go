@@ -64,6 +64,12 @@ func (f field) text(to *string) error {
 	return f.want(protowire.BytesType)
 }
 
+// texts adds a string to a list.
+func (f field) texts(to *[]string) error {
+	*to = append(*to, string(f.bytes))
+	return f.want(protowire.BytesType)
+}
+
 // domain reads the name of an operator set, which is empty for ONNX's own.
 func (f field) domain(to *string) error {
 	err := f.text(to)
