@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,8 @@ type HostConfig struct {
 	// Elsewhere calls a shard that another process serves. It sends an authorization header unless that is empty. nil
 	// means no other process is known.
 	Elsewhere func(ctx context.Context, shard int, authorization, method string, req, reply any) error
+	// Now is the wall clock; nil means time.Now.
+	Now func() time.Time
 	// Spread splits a call over all shards into calls of one shard each (-1 means any shard); see agent.CallShards.
 	Spread func(ctx context.Context, shards int, method string, req, reply any, invoke InvokeShard) error
 }
@@ -98,9 +101,16 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	if err := errors.Join(telemetry.Active(cfg.Metrics, false), telemetry.Shards(cfg.Metrics, cfg.Shards)); err != nil {
 		return nil, fmt.Errorf("register the metrics of a tracker of shards: %w", err)
 	}
-	h := &Host{cfg: cfg, bounds: checker, health: health.NewServer(), shards: map[int]*hosted{}}
+	return newHost(cfg, checker), nil
+}
+
+func newHost(cfg HostConfig, bounds *wire.Checker) *Host {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	h := &Host{cfg: cfg, bounds: bounds, health: health.NewServer(), shards: map[int]*hosted{}}
 	h.gate = cfg.Security.newGate(authz.Config{
-		Holdings: hostHoldings{h}, Logger: cfg.Logger, PassesOn: cfg.Elsewhere != nil,
+		Holdings: hostHoldings{h}, Logger: cfg.Logger, Now: cfg.Now, PassesOn: cfg.Elsewhere != nil,
 		Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
 	})
 	h.guard = cfg.Security.newGuard(connlimit.Config{
@@ -108,7 +118,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		OverBudget: func(of connlimit.Memory) { h.count(func(m *telemetry.Metrics) { m.OverBudget(string(of)) }) },
 		Refused:    func(method string, err error) { h.count(func(m *telemetry.Metrics) { m.RefusedCall(method, err) }) },
 	})
-	return h, nil
+	return h
 }
 
 // Add starts routing calls to a shard's tracker and exports its metrics.
@@ -175,10 +185,11 @@ func errElsewhere(shard int) error {
 	return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "this tracker does not have shard %d: another one does, or is about to", shard)
 }
 
-// called returns the shard that a call is for, or nil if it needs none, such as a health check.
+// called returns the shard that a call is for, or nil if it needs none, such as a health check. Where there is only
+// one, it has all jobs, also those that a conversion took from other shards.
 func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 	named := header.Get(wire.ShardHeader)
-	if len(named) == 1 {
+	if len(named) == 1 && h.cfg.Shards > 1 {
 		shard, err := strconv.Atoi(named[0])
 		if err != nil || shard < 0 || shard >= h.cfg.Shards {
 			return nil, wire.RefuseShard(wire.ReasonShards, h.cfg.Shards, "there is no shard %q: this farm has %d", named[0], h.cfg.Shards)
@@ -230,11 +241,6 @@ func counted(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle gr
 	return handle(ctx, req)
 }
 
-// newServer returns the gRPC server, which routes calls to the trackers.
-func (h *Host) newServer() *grpc.Server {
-	return newServer(counted, h.guard, h.gate, h.health, registerDispatching)
-}
-
 // registerDispatching registers the services that pass each call to the tracker of its shard.
 func registerDispatching(services grpc.ServiceRegistrar) {
 	for _, desc := range []*grpc.ServiceDesc{
@@ -270,7 +276,7 @@ func dispatching(of *grpc.ServiceDesc) *grpc.ServiceDesc {
 // pages returns the pages. They show the jobs of all shards; actions go to the job's shard.
 func (h *Host) pages() *web.Site {
 	return web.New(web.Config{
-		Conn: hostConn{h}, Upload: artifact.NewClient(hostConn{h}, nil, h.cfg.Logger).Upload, Auth: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
+		Conn: hostConn{h}, Upload: artifact.NewClient(hostConn{h}, nil, h.cfg.Logger).Upload, Auth: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: h.cfg.Now,
 		UploadDir: func() string {
 			for _, one := range h.all() {
 				return one.coordinator.Artifacts().Dir
@@ -297,8 +303,12 @@ func (h *Host) ready(ctx context.Context) error {
 		return h.why.why()
 	}
 	for _, one := range all {
-		if err := one.coordinator.Ready(ctx); err != nil {
-			return fmt.Errorf("shard %d: %w", one.cfg.Shard.Index, err)
+		err := one.coordinator.Ready(ctx)
+		if err != nil && h.cfg.Shards > 1 {
+			err = fmt.Errorf("shard %d: %w", one.cfg.Shard.Index, err)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -306,31 +316,55 @@ func (h *Host) ready(ctx context.Context) error {
 
 // Serve serves until ctx ends, returning nil, or until a listener fails.
 func (h *Host) Serve(ctx context.Context, rpcListener, webListener net.Listener) error {
-	pages := h.pages()
-	serving := &serving{
-		security: h.cfg.Security, calls: h.newServer(), pages: pages,
-		site:    h.cfg.Security.site(h.gate.HTTP(boundPages(pages, h.guard), web.Public()...), h.cfg.Logger),
-		refused: refusals(h.cfg.Logger, func() { h.count((*telemetry.Metrics).RefusedPeer) }),
+	return h.serve(ctx, rpcListener, webListener, map[string]func(context.Context) error{})
+}
+
+// serve is Serve with other parts that run beside the servers.
+func (h *Host) serve(ctx context.Context, rpcListener, webListener net.Listener, parts map[string]func(context.Context) error) error {
+	refused := refusals(h.cfg.Logger, func() { h.count((*telemetry.Metrics).RefusedPeer) })
+	rpcListener, webListener = h.cfg.Security.guard(rpcListener, refused), h.cfg.Security.guardWeb(webListener, refused)
+	calls, pages := h.newServer(), h.pages()
+	site := h.cfg.Security.site(h.gate.HTTP(boundPages(pages, h.guard), web.Public()...), h.cfg.Logger)
+	parts["serve gRPC"] = func(context.Context) error {
+		// A server stopped before it began to serve returns here.
+		if err := calls.Serve(rpcListener); !errors.Is(err, grpc.ErrServerStopped) {
+			return err
+		}
+		return nil
 	}
-	ending := func() {
+	parts["serve health"] = func(ctx context.Context) error {
+		rpc.ServeHealth(ctx, h.health, h.ready, func() *coordinator.Coordinator {
+			if all := h.all(); len(all) > 0 { // agents have a session with every shard
+				return all[0].coordinator
+			}
+			return nil
+		}, h.cfg.Logger)
+		return nil
+	}
+	if webListener != nil {
+		parts["note metrics"] = func(ctx context.Context) error {
+			pages.Run(ctx)
+			return nil
+		}
+		parts["serve HTTP"] = func(context.Context) error {
+			if err := site.Serve(webListener); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		}
+	}
+	return runParts(ctx, parts, func() {
 		h.health.Shutdown()
 		for _, one := range h.all() {
-			one.coordinator.Close() // ends long polls and streams
+			one.Close()
 		}
 		if !h.served.Load() {
-			serving.calls.Stop() // no call takes long
+			calls.Stop() // no call takes long
 		}
-	}
-	return serving.run(ctx, rpcListener, webListener, ending, map[string]func(context.Context) error{
-		"serve health": func(ctx context.Context) error {
-			rpc.ServeHealth(ctx, h.health, h.ready, func() *coordinator.Coordinator {
-				if all := h.all(); len(all) > 0 { // agents have a session with every shard
-					return all[0].coordinator
-				}
-				return nil
-			}, h.cfg.Logger)
-			return nil
-		},
+		timer := time.AfterFunc(stopGrace, calls.Stop)
+		defer timer.Stop()
+		calls.GracefulStop()
+		site.Close()
 	})
 }
 

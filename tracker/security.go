@@ -90,12 +90,6 @@ func (s Security) newGuard(cfg connlimit.Config) *connlimit.Guard {
 	return connlimit.New(cfg)
 }
 
-func (t *Tracker) newGate() *authz.Gate {
-	return t.cfg.Security.newGate(authz.Config{
-		Holdings: holdings{t.coordinator}, Logger: t.log, Now: t.cfg.Now, Refused: t.metrics.RefusedCaller,
-	})
-}
-
 // admitBy lets a gate decide about calls, and passes the caller and the method's message bounds to the guard.
 func admitBy(g *authz.Gate) connlimit.Admit {
 	return func(ctx context.Context, method string, header metadata.MD) (context.Context, connlimit.Admission, error) {

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -23,8 +23,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/tracker/coordinator"
-	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/web"
 )
 
@@ -41,31 +39,15 @@ const (
 	headerTableBytes = 1 << 10
 )
 
-// NewServer returns a gRPC server with the tracker's services, health and reflection, protected by the tracker's
-// security settings.
-func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
-	return t.newServer(t.newGate(), opts...)
-}
-
-func (t *Tracker) newServer(g *authz.Gate, opts ...grpc.ServerOption) *grpc.Server {
-	keeper := t.cfg.Security.newGuard(connlimit.Config{
-		Admit: admitBy(g), Check: t.bounds.Wire, Refused: t.metrics.RefusedCall,
-		OverBudget: func(of connlimit.Memory) { t.metrics.OverBudget(string(of)) },
-	})
-	t.guard.Store(keeper)
-	return newServer(t.metrics.Count, keeper, g, t.health, t.Register, opts...)
-}
-
-// newServer returns a gRPC server with the services that register adds, health and reflection. count is the outermost
-// interceptor, so that refused calls count too.
-func newServer(count grpc.UnaryServerInterceptor, guard *connlimit.Guard, gate *authz.Gate, health *health.Server,
-	register func(grpc.ServiceRegistrar), more ...grpc.ServerOption) *grpc.Server {
-	s := grpc.NewServer(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(count)}, guard.ServerOptions(), gate.ServerOptions(), []grpc.ServerOption{
+// newServer returns the gRPC server, which routes calls to the trackers, with health and reflection. Counting is the
+// outermost interceptor, so that refused calls count too.
+func (h *Host) newServer() *grpc.Server {
+	s := grpc.NewServer(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(counted)}, h.guard.ServerOptions(), h.gate.ServerOptions(), []grpc.ServerOption{
 		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes),
-	}, more)...)
+	})...)
 	services := guarded{connlimit.Registrar(s), s}
-	register(services)
-	healthv1.RegisterHealthServer(services, health)
+	registerDispatching(services)
+	healthv1.RegisterHealthServer(services, h.health)
 	reflection.Register(services)
 	return s
 }
@@ -120,53 +102,26 @@ func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
 // Serve runs the tracker: gRPC; metrics, health and pages over HTTP unless their listener is nil; and periodic work.
 // It returns when everything has stopped: nil after ctx ended, or the error of the store or a listener.
 func (t *Tracker) Serve(ctx context.Context, rpcListener, webListener net.Listener) error {
-	g := t.newGate()
-	pages := t.pages(g)
-	serving := &serving{security: t.cfg.Security, calls: t.newServer(g), pages: pages, refused: refusals(t.log, t.metrics.RefusedPeer)}
-	serving.site = t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log)
-	return serving.run(ctx, rpcListener, webListener, t.Close, map[string]func(context.Context) error{
-		"tracker": t.Run,
-		"serve health": func(ctx context.Context) error {
-			rpc.ServeHealth(ctx, t.health, t.coordinator.Ready, func() *coordinator.Coordinator { return t.coordinator }, t.log)
-			return nil
-		},
-	})
+	return t.alone().serve(ctx, rpcListener, webListener, map[string]func(context.Context) error{"tracker": t.Run})
 }
 
-// serving is what a process serves at its addresses.
-type serving struct {
-	security Security
-	calls    *grpc.Server
-	site     *http.Server
-	pages    *web.Site
-	refused  func(net.Addr, error)
+// alone returns a host of the tracker's shard only.
+func (t *Tracker) alone() *Host {
+	metrics, is := t.cfg.Registerer.(prometheus.Gatherer)
+	if !is {
+		metrics = prometheus.NewRegistry()
+	}
+	h := newHost(HostConfig{
+		Security: t.cfg.Security, Shards: max(1, t.cfg.Shard.Count), Logger: t.log, Metrics: prometheus.NewRegistry(), Now: t.cfg.Now,
+	}, t.bounds)
+	h.Add(t, metrics)
+	return h
 }
 
-// run serves calls, and pages unless their listener is nil, and runs other parts, until ctx ends or one of them fails.
-// It calls ending before the servers stop, and returns the errors of all.
-func (s *serving) run(ctx context.Context, calls, pages net.Listener, ending func(), parts map[string]func(context.Context) error) error {
+// runParts runs parts until ctx ends or one of them fails, and then calls stop. It returns the errors of all.
+func runParts(ctx context.Context, parts map[string]func(context.Context) error, stop func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calls, pages = s.security.guard(calls, s.refused), s.security.guardWeb(pages, s.refused)
-	parts["serve gRPC"] = func(context.Context) error {
-		// A server stopped before it began to serve returns here.
-		if err := s.calls.Serve(calls); !errors.Is(err, grpc.ErrServerStopped) {
-			return err
-		}
-		return nil
-	}
-	if pages != nil {
-		parts["note metrics"] = func(ctx context.Context) error {
-			s.pages.Run(ctx)
-			return nil
-		}
-		parts["serve HTTP"] = func(context.Context) error {
-			if err := s.site.Serve(pages); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		}
-	}
 	done := make(chan error, len(parts))
 	for what, part := range parts {
 		go func() {
@@ -179,11 +134,7 @@ func (s *serving) run(ctx context.Context, calls, pages net.Listener, ending fun
 		}()
 	}
 	<-ctx.Done()
-	ending()
-	timer := time.AfterFunc(stopGrace, s.calls.Stop)
-	defer timer.Stop()
-	s.calls.GracefulStop()
-	s.site.Close()
+	stop()
 	var all error
 	for range parts {
 		all = errors.Join(all, <-done)

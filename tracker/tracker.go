@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/health"
 
-	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -25,7 +22,6 @@ import (
 	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/state"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
-	"github.com/tilth-dev/tilth/tracker/web"
 )
 
 // Config configures a tracker. Store and ArtifactsDir are required; all other fields have defaults.
@@ -132,7 +128,6 @@ type Tracker struct {
 	metrics     *telemetry.Metrics
 	bounds      *wire.Checker
 	guard       atomic.Pointer[connlimit.Guard] // of the newest server; nil before the first
-	health      *health.Server                  // the gRPC health service
 }
 
 // New returns a tracker that resumes from the state in the store.
@@ -149,7 +144,7 @@ func New(cfg Config) (*Tracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracker{cfg: cfg, log: cfg.Logger, bounds: checker, health: health.NewServer()}
+	t := &Tracker{cfg: cfg, log: cfg.Logger, bounds: checker}
 	artifacts := cfg.Artifacts
 	artifacts.Dir = cfg.ArtifactsDir
 	t.coordinator, err = coordinator.New(coordinator.Config{
@@ -234,26 +229,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 }
 
 // Close ends long polls and streams, so that a server can stop gracefully.
-func (t *Tracker) Close() {
-	t.coordinator.Close()
-	t.health.Shutdown()
-}
-
-// HTTPHandler serves /metrics, /healthz, /readyz and the pages, subject to Security.
-func (t *Tracker) HTTPHandler() http.Handler {
-	g := t.newGate()
-	return g.HTTP(t.pages(g), web.Public()...)
-}
-
-// pages returns the tracker's pages, whose calls the gate g decides about.
-func (t *Tracker) pages(g *authz.Gate) *web.Site {
-	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
-	conn := t.newInProcess(g)
-	return web.New(web.Config{
-		Conn: conn, Upload: artifact.NewClient(conn, nil, t.log).Upload, Auth: g, Checks: wire.HealthChecks{Live: t.coordinator.Alive, Ready: t.coordinator.Ready}, Metrics: gatherer,
-		UploadDir: func() string { return t.coordinator.Artifacts().Dir }, Logger: t.log, Now: t.cfg.Now,
-	})
-}
+func (t *Tracker) Close() { t.coordinator.Close() }
 
 // Default timeouts and limits of a tracker.
 const (
