@@ -8,7 +8,6 @@
 // checksums: opening reads all branch pages, one for hundreds of leaves, and refuses a file whose pages do not form
 // trees. See Verify.
 //
-// Opening reads no rows of the large buckets. Files from before checksums existed can be read, and are rewritten when
-// first opened for writing. Writers do not wait for each other: all commits submitted while the disk is busy share the
-// next transaction. OpenMemory returns the same store without a file.
+// Opening reads no rows of the large buckets. Writers do not wait for each other: all commits submitted while the disk
+// is busy share the next transaction. OpenMemory returns the same store without a file.
 package bolt

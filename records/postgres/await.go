@@ -35,15 +35,13 @@ type watch struct {
 	// server may have been unavailable to the other process as well.
 	session *session
 	hasty   bool // commits are asynchronous
-	// counted is set if there is a heartbeat table, sharded if it has a row per shard. Databases of older versions may
-	// lack either.
-	counted, sharded bool
-	held             bool // the lock was held at some look of this session
-	pid              int32
-	epoch            int64
-	beats            int64 // last count; 0 if the holder sends no heartbeats
-	silent           int   // consecutive looks with the same count
-	left             int   // looks at which the shard was left to another process
+	counted bool // there is a heartbeat table, which the first process creates
+	held    bool // the lock was held at some look of this session
+	pid     int32
+	epoch   int64
+	beats   int64 // last count; 0 if the holder sends no heartbeats
+	silent  int   // consecutive looks with the same count
+	left    int   // looks at which the shard was left to another process
 }
 
 // await waits until no other process has the database, and creates the connection that holds the lock. It keeps
@@ -139,16 +137,11 @@ func (w *watch) ask(ctx context.Context) error {
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND (classid::bigint << 32 | objid::bigint) = $1), 0)`
 	lock := lockOf(w.db.shard)
-	if !w.sharded { // not migrated yet, as far as is known
-		err := w.session.QueryRow(ctx, "SELECT to_regclass($2) IS NOT NULL, "+shardedSQL+", "+holder, lock, schemaName+".heartbeat").
-			Scan(&w.counted, &w.sharded, &w.pid)
+	if !w.counted {
+		err := w.session.QueryRow(ctx, "SELECT to_regclass($2) IS NOT NULL, "+holder, lock, schemaName+".heartbeat").Scan(&w.counted, &w.pid)
 		if err != nil || !w.counted {
 			return err
 		}
-	}
-	if !w.sharded {
-		const beats = "UPDATE heartbeat SET looks = looks + 1 RETURNING beats, (SELECT epoch FROM tracker), "
-		return w.session.QueryRow(ctx, beats+holder, lock).Scan(&w.beats, &w.epoch, &w.pid)
 	}
 	const beats = "UPDATE heartbeat SET looks = looks + 1 WHERE shard = $2 RETURNING beats, (SELECT epoch FROM tracker WHERE shard = $2), "
 	return w.session.QueryRow(ctx, beats+holder, lock, w.db.shard).Scan(&w.beats, &w.epoch, &w.pid)
@@ -205,14 +198,10 @@ func (w *watch) forget() {
 // clearHeartbeat clears the heartbeat count, so that waiting processes rely on the lock alone until the first
 // heartbeat: migrations and conversions send none.
 func clearHeartbeat(ctx context.Context, conn *pgx.Conn, shard int) error {
-	var counted, sharded bool
-	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, "+shardedSQL, schemaName+".heartbeat").Scan(&counted, &sharded)
-	of := ""
-	if sharded {
-		of = fmt.Sprintf(" WHERE shard = %d", shard)
-	}
+	var counted bool
+	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schemaName+".heartbeat").Scan(&counted)
 	if err == nil && counted {
-		_, err = conn.Exec(ctx, "SET LOCAL synchronous_commit = off; UPDATE heartbeat SET beats = 0"+of)
+		_, err = conn.Exec(ctx, fmt.Sprintf("SET LOCAL synchronous_commit = off; UPDATE heartbeat SET beats = 0 WHERE shard = %d", shard))
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func (m *Members) Heartbeat(ctx context.Context, own records.Member) (others []r
 		}
 		return err
 	})
-	if code := codeOf(err); code == "42P01" || code == "42703" { // the tables do not exist yet, or are older
+	if codeOf(err) == "42P01" { // the tables do not exist yet
 		return nil, nil
 	}
 	if err != nil {

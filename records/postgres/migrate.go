@@ -40,14 +40,12 @@ type schema struct {
 	usableBy int // oldest version whose trackers may use it
 }
 
-// schemaOf reads the schema of a database. Rows of migrations from before usable_by existed are usable by their own
-// version only.
+// schemaOf reads the schema of a database.
 func schemaOf(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
 	var there bool
 	err = conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schemaName+".migrations").Scan(&there)
 	if err == nil && there {
-		err = conn.QueryRow(ctx, `SELECT coalesce(max(version), 0), coalesce(max(coalesce((to_jsonb(m) ->> 'usable_by')::integer, version)), 0)
-			FROM migrations m`).Scan(&s.version, &s.usableBy)
+		err = conn.QueryRow(ctx, "SELECT coalesce(max(version), 0), coalesce(max(usable_by), 0) FROM migrations").Scan(&s.version, &s.usableBy)
 	}
 	return s, err
 }
@@ -91,7 +89,7 @@ func (db *DB) prepareSchema(ctx context.Context) (s schema, err error) {
 		return s, fmt.Errorf("the server is PostgreSQL %d: want 13 or later", server/10000)
 	}
 	_, err = conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName+`;
-		CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), usable_by integer)`)
+		CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), usable_by integer NOT NULL)`)
 	if err != nil {
 		return s, fmt.Errorf("prepare the schema: %w", err)
 	}
@@ -208,7 +206,7 @@ func (db *DB) tryMigration(ctx context.Context, conn *pgx.Conn, version int) err
 			limits += "; SET LOCAL statement_timeout = '" + longestStatement + "'"
 			err = nil
 		}
-		for _, sql := range []string{limits, m.sql, "ALTER TABLE migrations ADD COLUMN IF NOT EXISTS usable_by integer"} {
+		for _, sql := range []string{limits, m.sql} {
 			if err == nil {
 				_, err = tx.Exec(ctx, sql)
 			}
@@ -226,12 +224,8 @@ func (db *DB) tryMigration(ctx context.Context, conn *pgx.Conn, version int) err
 // haveAllShards locks all shards for a transaction that changes the schema, so that no tracker can return in the
 // meantime. It returns ErrVersion if another one has a shard.
 func (db *DB) haveAllShards(ctx context.Context, tx pgx.Tx, version, usableBy int) error {
-	var sharded bool
-	if err := tx.QueryRow(ctx, "SELECT "+shardedSQL).Scan(&sharded); err != nil {
-		return err
-	}
 	shards := 1
-	if sharded {
+	if version > 0 {
 		if err := tx.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&shards); err != nil {
 			return err
 		}
@@ -246,7 +240,7 @@ func (db *DB) haveAllShards(ctx context.Context, tx pgx.Tx, version, usableBy in
 				records.ErrVersion, shard, version, usableBy)
 		}
 	}
-	if !sharded || usableBy <= version {
+	if version == 0 || usableBy <= version {
 		return nil
 	}
 	// A free lock proves little: after a server restart, a tracker may be about to take it again.

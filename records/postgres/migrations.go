@@ -36,16 +36,26 @@ type migration struct {
 // prefixes.
 var migrations = []migration{
 	{usableBy: 1, sql: `
-	-- The one process that has the database. Each of its transactions writes its number.
+	-- Each shard has jobs, agents and devices of its own, and one process at a time, each of whose transactions writes its
+	-- number; see shards.go. Records, and what else has no shard here, are common to all.
 	CREATE TABLE tracker (
-		one boolean PRIMARY KEY DEFAULT true CHECK (one),
-		epoch bigint NOT NULL, transaction bigint NOT NULL, life text NOT NULL,
-		last_job bytea NOT NULL -- the last that was dropped
+		shard integer PRIMARY KEY, epoch bigint NOT NULL, transaction bigint NOT NULL, life text NOT NULL,
+		last_job bytea NOT NULL, -- the last that was dropped
+		conversion bytea NOT NULL DEFAULT '' -- Conversion: the rows of another store are copied into the database; empty = they are not
 	);
-	INSERT INTO tracker (epoch, transaction, life, last_job) VALUES (0, 0, '', '');
+	INSERT INTO tracker (shard, epoch, transaction, life, last_job) VALUES (0, 0, 0, '', '');
+	-- Signs of life of the process that has a shard, counted apart from its transactions, which may hold the row of the
+	-- epoch for long; 0 = it gives none. Looks are those of processes that wait for it to end.
+	CREATE TABLE heartbeat (shard integer PRIMARY KEY, beats bigint NOT NULL, looks bigint NOT NULL);
+	INSERT INTO heartbeat (shard, beats, looks) VALUES (0, 0, 0);
+	-- Processes that serve some of the shards: the time of their last sign of life by the server's clock, where they answer
+	-- calls, the SHA-256 of the certificate that they show there, and what those of one host have in common; empty = none.
+	CREATE TABLE members (
+		id bytea PRIMARY KEY, seen timestamptz NOT NULL, address bytea NOT NULL, certificate bytea NOT NULL, host bytea NOT NULL
+	);
 
 	CREATE TABLE specs (id bytea PRIMARY KEY, message bytea NOT NULL);                -- tilth.v1.JobSpec, written once
-	CREATE TABLE jobs (id bytea PRIMARY KEY, message bytea NOT NULL, open boolean NOT NULL); -- JobRow
+	CREATE TABLE jobs (id bytea PRIMARY KEY, message bytea NOT NULL, open boolean NOT NULL, shard integer NOT NULL DEFAULT 0); -- JobRow
 	CREATE INDEX open_jobs ON jobs (id) WHERE open;
 	CREATE TABLE progress (job bytea, task bigint, message bytea NOT NULL, PRIMARY KEY (job, task)); -- tilth.v1.TaskProgress
 	CREATE TABLE requests (key bytea NOT NULL, job bytea NOT NULL);
@@ -53,16 +63,17 @@ var migrations = []migration{
 	CREATE INDEX requests_job ON requests (job);
 	-- EventRow, by the sequence of its last event
 	CREATE TABLE events (job bytea, sequence bigint, message bytea NOT NULL, PRIMARY KEY (job, sequence));
-	CREATE TABLE ended (id bytea PRIMARY KEY, message bytea NOT NULL);                -- EndedRow
-	CREATE TABLE dropped (id bytea PRIMARY KEY); -- jobs of which rows of events, progress or batches are left
+	CREATE TABLE ended (id bytea PRIMARY KEY, message bytea NOT NULL, shard integer NOT NULL DEFAULT 0); -- EndedRow
+	-- Jobs of which rows of events, progress or batches are left
+	CREATE TABLE dropped (id bytea PRIMARY KEY, shard integer NOT NULL DEFAULT 0);
 
-	CREATE TABLE batches (id bytea PRIMARY KEY, message bytea NOT NULL);              -- BatchRow of one under way
+	CREATE TABLE batches (id bytea PRIMARY KEY, message bytea NOT NULL, shard integer NOT NULL DEFAULT 0); -- BatchRow of one under way
 	CREATE TABLE closed_batches (id bytea PRIMARY KEY, message bytea NOT NULL);       -- BatchRow
 
-	CREATE TABLE agents (name bytea NOT NULL, message bytea NOT NULL);                -- tilth.v1.Agent
-	CREATE UNIQUE INDEX agents_name ON agents (sha256(name));
-	CREATE TABLE devices (name bytea NOT NULL, message bytea NOT NULL);               -- DeviceRow
-	CREATE UNIQUE INDEX devices_name ON devices (sha256(name));
+	CREATE TABLE agents (name bytea NOT NULL, message bytea NOT NULL, shard integer NOT NULL DEFAULT 0); -- tilth.v1.Agent
+	CREATE UNIQUE INDEX agents_name ON agents (shard, sha256(name));
+	CREATE TABLE devices (name bytea NOT NULL, message bytea NOT NULL, shard integer NOT NULL DEFAULT 0); -- DeviceRow
+	CREATE UNIQUE INDEX devices_name ON devices (shard, sha256(name));
 
 	CREATE TABLE workloads (digest bytea PRIMARY KEY, canonical bytea NOT NULL);
 	-- A number for each target and workload. The name is target 0 workload, best has the keys of the best records at
@@ -73,46 +84,8 @@ var migrations = []migration{
 	-- tilth.v1.Record without what the group says, by records.Key
 	CREATE TABLE records (grp integer, key bytea, message bytea NOT NULL, PRIMARY KEY (grp, key));
 
-	CREATE TABLE imports (number bigint PRIMARY KEY, whole boolean NOT NULL); -- those that are whole are brought to their end
+	-- Those that are whole are brought to their end
+	CREATE TABLE imports (number bigint PRIMARY KEY, whole boolean NOT NULL, shard integer NOT NULL DEFAULT 0);
 	CREATE TABLE import_chunks (import bigint, number bigint, records bytea NOT NULL, PRIMARY KEY (import, number));
-	`},
-	{usableBy: 2, sql: `
-	-- Conversion: the rows of another store are copied into the database; empty = they are not
-	ALTER TABLE tracker ADD COLUMN conversion bytea NOT NULL DEFAULT '';
-	`},
-	{usableBy: 3, sql: `
-	-- Signs of life of the process that has the database, counted apart from its transactions, which may hold the row of
-	-- the epoch for long; 0 = it gives none. Looks are those of processes that wait for it to end.
-	CREATE TABLE heartbeat (
-		one boolean PRIMARY KEY DEFAULT true CHECK (one), beats bigint NOT NULL, looks bigint NOT NULL
-	);
-	INSERT INTO heartbeat (beats, looks) VALUES (0, 0);
-	`},
-	{usableBy: 4, sql: `
-	-- Shards: each has jobs, agents and devices of its own, and one process at a time; see shards.go. Records, and what
-	-- else has no shard here, are common to all.
-	ALTER TABLE tracker DROP COLUMN one, ADD COLUMN shard integer NOT NULL DEFAULT 0, ADD PRIMARY KEY (shard);
-	ALTER TABLE heartbeat DROP COLUMN one, ADD COLUMN shard integer NOT NULL DEFAULT 0, ADD PRIMARY KEY (shard);
-	ALTER TABLE jobs ADD COLUMN shard integer NOT NULL DEFAULT 0;
-	ALTER TABLE ended ADD COLUMN shard integer NOT NULL DEFAULT 0;
-	ALTER TABLE dropped ADD COLUMN shard integer NOT NULL DEFAULT 0;
-	ALTER TABLE batches ADD COLUMN shard integer NOT NULL DEFAULT 0;
-	ALTER TABLE agents ADD COLUMN shard integer NOT NULL DEFAULT 0;
-	DROP INDEX agents_name;
-	CREATE UNIQUE INDEX agents_name ON agents (shard, sha256(name));
-	ALTER TABLE devices ADD COLUMN shard integer NOT NULL DEFAULT 0;
-	DROP INDEX devices_name;
-	CREATE UNIQUE INDEX devices_name ON devices (shard, sha256(name));
-	ALTER TABLE imports ADD COLUMN shard integer NOT NULL DEFAULT 0;
-	-- Processes that serve some of the shards, with the time of their last sign of life by the server's clock.
-	CREATE TABLE members (id bytea PRIMARY KEY, seen timestamptz NOT NULL);
-	`},
-	{usableBy: 4, sql: `
-	-- Where members answer calls, and the SHA-256 of the certificate that they show there; empty = none.
-	ALTER TABLE members ADD COLUMN address bytea NOT NULL DEFAULT '', ADD COLUMN certificate bytea NOT NULL DEFAULT '';
-	`},
-	{usableBy: 4, sql: `
-	-- What the members of one host have in common; empty = not known.
-	ALTER TABLE members ADD COLUMN host bytea NOT NULL DEFAULT '';
 	`},
 }

@@ -30,9 +30,9 @@ func TestSchemaOfALaterVersionIsRefused(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	do(t, address, "INSERT INTO tilth.migrations (version) VALUES (99)")
+	do(t, address, "INSERT INTO tilth.migrations (version, usable_by) VALUES (99, 99)")
 	_, err := postgres.Open(address, postgres.Options{})
-	if !errors.Is(err, records.ErrVersion) || !strings.Contains(fmt.Sprint(err), "schema 99 is for trackers of schema 99 or later, this one is of schema 6: start a later version") {
+	if !errors.Is(err, records.ErrVersion) || !strings.Contains(fmt.Sprint(err), "schema 99 is for trackers of schema 99 or later, this one is of schema 1: start a later version") {
 		t.Errorf("it is opened: %v", err)
 	}
 }

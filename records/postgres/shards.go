@@ -11,9 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// shardedSQL reports whether the schema has shards.
-const shardedSQL = `EXISTS (SELECT FROM information_schema.columns WHERE table_schema = '` + schemaName + `' AND table_name = 'heartbeat' AND column_name = 'shard')`
-
 // shareOut ensures that the database has the requested number of shards. A database of one shard is divided; no other
 // process has that shard now.
 func (db *DB) shareOut(ctx context.Context) error {

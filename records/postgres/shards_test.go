@@ -460,40 +460,6 @@ func TestMembersSeeEachOtherDespiteASilentServer(t *testing.T) {
 	meets(second) // the second server has no member yet
 }
 
-// TestDatabaseFromBeforeThereWereShards checks that such a database has a single shard, and that a waiting process
-// does not change it.
-func TestDatabaseFromBeforeThereWereShards(t *testing.T) {
-	db, address := fresh(t)
-	w := numbered(1)
-	w.PutDevice("board", &storev1.DeviceRow{})
-	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job-00000001-abcdef", State: tilthv1.JobState_JOB_STATE_QUEUED}})
-	if err := db.Commit(w).Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	do(t, address, `SET search_path = tilth; DELETE FROM migrations WHERE version >= 4; DROP TABLE members;
-		ALTER TABLE tracker DROP COLUMN shard, ADD COLUMN one boolean PRIMARY KEY DEFAULT true CHECK (one);
-		ALTER TABLE heartbeat DROP COLUMN shard, ADD COLUMN one boolean PRIMARY KEY DEFAULT true CHECK (one);
-		ALTER TABLE jobs DROP COLUMN shard; ALTER TABLE ended DROP COLUMN shard; ALTER TABLE dropped DROP COLUMN shard;
-		ALTER TABLE batches DROP COLUMN shard; ALTER TABLE imports DROP COLUMN shard;
-		ALTER TABLE agents DROP COLUMN shard; CREATE UNIQUE INDEX agents_name ON agents (sha256(name));
-		ALTER TABLE devices DROP COLUMN shard; CREATE UNIQUE INDEX devices_name ON devices (sha256(name))`)
-	release := hold(t, address, "SELECT pg_advisory_lock(499984921704)")
-	waiting := standBy(t, address)
-	waiting.outlives(t, address)
-	waiting.waits(t)
-	release()
-	db = waiting.takes(t)
-	devices := 0
-	err := db.Devices(func(string, *storev1.DeviceRow) { devices++ })
-	if n := stored(t, db); n != 1 || devices != 1 || err != nil {
-		t.Errorf("there are %d agents and %d devices, %v", n, devices, err)
-	}
-	if jobs, err := db.OpenJobs(); err != nil || len(jobs) != 1 {
-		t.Errorf("the open jobs are %v, %v", jobs, err)
-	}
-}
-
 // TestTakeoverEndsTheTransactionOfTheShard checks that a suspended tracker with a lock on the records only blocks
 // others until its shard is taken over.
 func TestTakeoverEndsTheTransactionOfTheShard(t *testing.T) {
