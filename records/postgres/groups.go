@@ -39,29 +39,24 @@ func (s *groups) of(t *txn, of records.Group) (*group, error) {
 	if g := s.known[of]; g != nil {
 		return g, nil
 	}
-	g := &group{}
-	var keys [][]byte
-	err := t.query("SELECT number, best FROM groups WHERE sha256(name) = sha256($1)", []any{[]byte(of.Name())}, []any{&g.number, &keys},
-		func() error { return nil })
-	switch {
-	case err != nil:
-		return nil, err
-	case g.number == 0:
-		err = s.begin(t, of, g)
-	default:
-		err = g.read(t, keys)
-	}
-	if err != nil {
-		return nil, err
-	}
 	if len(s.known) >= maxGroups {
 		clear(s.known)
 	}
 	if len(s.numbers) >= maxGroups {
 		clear(s.numbers)
 	}
-	s.known[of], s.numbers[of] = g, g.number
-	return g, nil
+	if err := s.load(t, "sha256(name) = sha256($1)", []byte(of.Name())); err != nil {
+		return nil, err
+	}
+	if s.known[of] == nil {
+		g := &group{}
+		if err := s.begin(t, of, g); err != nil {
+			return nil, err
+		}
+		s.known[of] = g
+	}
+	s.numbers[of] = s.known[of].number
+	return s.known[of], nil
 }
 
 // begin assigns a number to a new group.
@@ -88,39 +83,6 @@ func (g *group) keys() [][]byte {
 		}
 	}
 	return keys
-}
-
-// read loads the best records by their keys at each level.
-func (g *group) read(t *txn, keys [][]byte) error {
-	stored := map[string]*tilthv1.Measurement{}
-	var key, message []byte
-	err := t.query("SELECT key, message FROM records WHERE grp = $1 AND key = ANY($2)", []any{g.number, keys}, []any{&key, &message}, func() error {
-		r := &tilthv1.Record{}
-		err := decode(message, r)
-		stored[string(key)] = records.Essentials(r.GetMeasurement())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return g.take(keys, func(k records.Key) *tilthv1.Measurement { return stored[string(k[:])] })
-}
-
-// take sets the best records by their keys at each level; missing records are left out.
-func (g *group) take(keys [][]byte, stored func(records.Key) *tilthv1.Measurement) error {
-	for level, key := range keys[:min(len(keys), len(g.best))] {
-		if len(key) == 0 {
-			continue
-		}
-		k, err := keyOf(key)
-		if err != nil {
-			return err
-		}
-		if m := stored(k); m != nil {
-			g.best[level] = records.Best{Key: k, Measurement: m}
-		}
-	}
-	return nil
 }
 
 // choose recomputes the bests of a group from its records.
@@ -256,39 +218,42 @@ func (s *groups) find(t *txn, of []records.Group) (numbers []int32, err error) {
 
 // lock locks and reads the rows of groups.
 func (s *groups) lock(t *txn, numbers []int32) error {
-	found := map[int32]*group{}
-	keys := map[int32][][]byte{}
+	return s.load(t, "number = ANY($1) ORDER BY number FOR UPDATE", numbers)
+}
+
+// load reads the groups that a condition on $1 selects. Best records that are missing are left out.
+func (s *groups) load(t *txn, condition string, value any) error {
+	var found []*group
+	var places []place
 	var number int32
 	var name []byte
 	var best [][]byte
-	err := t.query("SELECT number, name, best FROM groups WHERE number = ANY($1) ORDER BY number FOR UPDATE", []any{numbers}, []any{&number, &name, &best}, func() error {
+	err := t.query("SELECT number, name, best FROM groups WHERE "+condition, []any{value}, []any{&number, &name, &best}, func() error {
 		g := &group{number: number}
-		found[number], keys[number], s.known[records.GroupOf(name)] = g, slices.Clone(best), g
+		for level, key := range best[:min(len(best), len(g.best))] {
+			if len(key) == 0 {
+				continue
+			}
+			k, err := keyOf(key)
+			if err != nil {
+				return err
+			}
+			g.best[level].Key = k
+			places = append(places, place{number, k})
+		}
+		found, s.known[records.GroupOf(name)] = append(found, g), g
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	stored := map[place]*tilthv1.Measurement{}
-	var key, message []byte
-	err = t.query(`SELECT r.grp, r.key, r.message FROM groups g JOIN records r ON r.grp = g.number AND r.key = ANY(g.best) WHERE g.number = ANY($1)`,
-		[]any{numbers}, []any{&number, &key, &message}, func() error {
-			k, err := keyOf(key)
-			if err != nil {
-				return err
+	stored, err := measurementsAt(t, places)
+	for _, g := range found {
+		for level := range g.best {
+			if m := stored[place{g.number, g.best[level].Key}]; m != nil {
+				g.best[level].Measurement = records.Essentials(m)
 			}
-			r := &tilthv1.Record{}
-			err = decode(message, r)
-			stored[place{number, k}] = records.Essentials(r.GetMeasurement())
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	for number, g := range found {
-		if err := g.take(keys[number], func(k records.Key) *tilthv1.Measurement { return stored[place{number, k}] }); err != nil {
-			return err
 		}
 	}
-	return nil
+	return err
 }

@@ -324,7 +324,11 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 				return err
 			}
 			for _, row := range rows {
-				if err := p.Add(row, func(key []byte) (*tilthv1.Measurement, error) { return measured[string(key)], nil }); err != nil {
+				err := p.Add(row, func(key []byte) (*tilthv1.Measurement, error) {
+					at, _ := placeOf(key)
+					return measured[at], nil
+				})
+				if err != nil {
 					return err
 				}
 			}
@@ -347,36 +351,40 @@ func eventRows(v *view, jobID string, from int64, maxBytes int) (rows []*storev1
 	return rows, next, err
 }
 
-// measurementsOf reads the measurements of trials in one query, keyed by record key. Pruned records are missing.
-func measurementsOf(v *view, rows []*storev1.EventRow) (map[string]*tilthv1.Measurement, error) {
-	var groups []int32
-	var keys [][]byte
-	want := func(name []byte) {
-		if at, ok := placeOf(name); ok {
-			groups, keys = append(groups, at.group), append(keys, at.key[:])
-		}
-	}
+// measurementsOf reads the measurements of trials.
+func measurementsOf(v *view, rows []*storev1.EventRow) (map[place]*tilthv1.Measurement, error) {
+	var places []place
 	for _, row := range rows {
 		for _, trial := range row.GetTrials() {
-			want(trial.GetRecordKey())
+			if at, ok := placeOf(trial.GetRecordKey()); ok {
+				places = append(places, at)
+			}
 		}
 	}
-	measured := map[string]*tilthv1.Measurement{}
-	if len(keys) == 0 {
+	return measurementsAt(v, places)
+}
+
+// measurementsAt reads the measurements of records in one query. Pruned records are missing.
+func measurementsAt(from asker, places []place) (map[place]*tilthv1.Measurement, error) {
+	measured := map[place]*tilthv1.Measurement{}
+	if len(places) == 0 {
 		return measured, nil
+	}
+	groups, keys := make([]int32, len(places)), make([][]byte, len(places))
+	for i, at := range places {
+		groups[i], keys[i] = at.group, at.key[:]
 	}
 	var group int32
 	var key, message []byte
-	err := v.query("SELECT r.grp, r.key, r.message FROM unnest($1::int[], $2::bytea[]) AS wanted (grp, key) JOIN records r USING (grp, key)",
-		[]any{groups, keys}, []any{&group, &key, &message}, func() error {
-			k, err := keyOf(key)
-			if err != nil {
-				return err
-			}
-			var r tilthv1.Record
-			err = decode(message, &r)
-			measured[string(place{group, k}.bytes())] = r.GetMeasurement()
+	err := from.query(messagesSQL, []any{groups, keys}, []any{&group, &key, &message}, func() error {
+		k, err := keyOf(key)
+		if err != nil {
 			return err
-		})
+		}
+		var r tilthv1.Record
+		err = decode(message, &r)
+		measured[place{group, k}] = r.GetMeasurement()
+		return err
+	})
 	return measured, err
 }

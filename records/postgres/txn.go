@@ -95,6 +95,10 @@ func (t *txn) query(sql string, args, to []any, row func() error) error {
 const lookSQL = `SELECT wanted.grp, wanted.key FROM unnest($1::int[], $2::bytea[]) AS wanted (grp, key),
 	LATERAL (SELECT FROM records r WHERE r.grp = wanted.grp AND r.key = wanted.key OFFSET 0) AS found`
 
+// messagesSQL reads each record separately, for the same reason.
+const messagesSQL = `SELECT wanted.grp, wanted.key, found.message FROM unnest($1::int[], $2::bytea[]) AS wanted (grp, key),
+	LATERAL (SELECT message FROM records r WHERE r.grp = wanted.grp AND r.key = wanted.key OFFSET 0) AS found`
+
 // findExisting determines which of the records to be added exist, in one query.
 func (t *txn) findExisting(ops []records.Op) error {
 	var groups []int32
