@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -40,7 +41,7 @@ func inferBlockMatMul(n *Node) (Type, error) {
 	}
 	depth, columns := depthOf(n), scale.Shape.Fixed()[1]
 	rows := (depth*bits + 7) / 8
-	if !sameShape(codes.Shape.Fixed(), []int64{rows, columns}) || scale.Shape.Fixed()[0] != (depth+block-1)/block {
+	if !slices.Equal(codes.Shape.Fixed(), []int64{rows, columns}) || scale.Shape.Fixed()[0] != (depth+block-1)/block {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
 	}
 	if n.Has(3) && !n.In[3].Shape.Elements().Is(1) && !n.In[3].Shape.Equal(scale.Shape) {

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -44,7 +45,7 @@ func inferWindows(n *Node, d array.DType) (Type, error) {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
 	}
 	win := get(convWindow(n))
-	if !sameShape(win.kernel, w[2:]) {
+	if !slices.Equal(win.kernel, w[2:]) {
 		return Type{}, fmt.Errorf("kernel_shape %v does not fit weights %v", win.kernel, w)
 	}
 	return Type{d, win.windows(x.At(0), extent.Of(w[0]))}, nil

@@ -21,7 +21,7 @@ func transposedWindow(n *Node, x extent.Shape, w []int64) (window, error) {
 	ones := slices.Repeat([]int64{1}, rank)
 	win := window{out: x.Slice(2, x.Rank()).Extents(), kernel: n.Ints("kernel_shape", w[2:]), stride: n.Ints("strides", ones), dilation: n.Ints("dilations", ones)}
 	pads, extra := n.Ints("pads", make([]int64, 2*rank)), n.Ints("output_padding", make([]int64, rank))
-	if !sameShape(win.kernel, w[2:]) || len(win.stride) != rank || len(win.dilation) != rank || len(pads) != 2*rank || len(extra) != rank {
+	if !slices.Equal(win.kernel, w[2:]) || len(win.stride) != rank || len(win.dilation) != rank || len(pads) != 2*rank || len(extra) != rank {
 		return win, fmt.Errorf("kernel_shape %v, strides %v, dilations %v, pads %v or output_padding %v do not fit weights %v",
 			win.kernel, win.stride, win.dilation, pads, extra, w)
 	}

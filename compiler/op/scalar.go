@@ -134,18 +134,6 @@ func scalarLayout(n *Node, in [][]int) []int {
 	return RowMajor(n.Out.Shape.Rank())
 }
 
-func sameShape(a, b []int64) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k := range a {
-		if a[k] != b[k] {
-			return false
-		}
-	}
-	return true
-}
-
 func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 	lits := literals(n)
 	uses := map[string]int{}
