@@ -179,10 +179,10 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 	add("model", func(m *manifest) string { return m.Model })
 	add("processor", func(m *manifest) string { return word(m.Target.CPU) })
 	add("toolchain", func(m *manifest) string { return word(m.Target.Toolchain) })
-	add("inputs", func(m *manifest) string { return strconv.Itoa(int(m.Inputs)) })
-	add("outputs", func(m *manifest) string { return strconv.Itoa(int(m.Outputs)) })
+	add("inputs", func(m *manifest) string { return strconv.Itoa(len(m.Inputs)) })
+	add("outputs", func(m *manifest) string { return strconv.Itoa(len(m.Outputs)) })
 	add("kernels", func(m *manifest) string { return strconv.Itoa(len(m.Tasks)) })
-	add("calls of kernels", func(m *manifest) string { return strconv.Itoa(int(m.Calls)) })
+	add("calls of kernels", func(m *manifest) string { return strconv.Itoa(len(m.Calls)) })
 	add("memory for values", func(m *manifest) string { return humanize.Bytes(m.ArenaBytes) })
 	add("weights", func(m *manifest) string { return humanize.Bytes(m.WeightsBytes) })
 	add("weights in integers", func(m *manifest) string {
@@ -304,10 +304,10 @@ type manifest struct {
 		CPU       json.RawMessage `json:"cpu"`
 		Toolchain json.RawMessage `json:"toolchain"`
 	} `json:"target"`
-	Inputs       count             `json:"inputs"`
-	Outputs      count             `json:"outputs"`
+	Inputs       []ignored         `json:"inputs"`
+	Outputs      []ignored         `json:"outputs"`
 	Tasks        list[packageTask] `json:"tasks"`
-	Calls        count             `json:"calls"`
+	Calls        []ignored         `json:"calls"`
 	ArenaBytes   int64             `json:"arena_bytes"`
 	WeightsBytes int64             `json:"weights_bytes"`
 	Weights      *struct {
@@ -362,49 +362,9 @@ func (packageMember) limit() (string, int) { return "members", maxMembers }
 // list is a bounded list.
 type list[T listed] []T
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. null is an empty list.
 func (l *list[T]) UnmarshalJSON(data []byte) error {
 	*l = nil
-	return eachItem(data, func(item T) error {
-		if what, most := item.limit(); len(*l) == most {
-			return &tooManyError{what, most}
-		}
-		*l = append(*l, item)
-		return nil
-	})
-}
-
-// tooManyError reports a list with more items than a page shows.
-type tooManyError struct {
-	what string
-	max  int
-}
-
-// Error implements error.
-func (e *tooManyError) Error() string {
-	return fmt.Sprintf("more than %d %s, the most that are shown", e.max, e.what)
-}
-
-// count is the length of a list whose items are discarded.
-type count int
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *count) UnmarshalJSON(data []byte) error {
-	*c = 0
-	return eachItem(data, func(ignored) error {
-		*c++
-		return nil
-	})
-}
-
-// ignored is a discarded value.
-type ignored struct{}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (*ignored) UnmarshalJSON([]byte) error { return nil }
-
-// eachItem calls visit for each item of a JSON list until it returns an error. null is an empty list.
-func eachItem[T any](data []byte, visit func(item T) error) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	switch begin, err := d.Token(); {
 	case err != nil:
@@ -419,9 +379,27 @@ func eachItem[T any](data []byte, visit func(item T) error) error {
 		if err := d.Decode(&item); err != nil {
 			return err
 		}
-		if err := visit(item); err != nil {
-			return err
+		if what, most := item.limit(); len(*l) == most {
+			return &tooManyError{what, most}
 		}
+		*l = append(*l, item)
 	}
 	return nil
 }
+
+// tooManyError reports a list with more items than a page shows.
+type tooManyError struct {
+	what string
+	max  int
+}
+
+// Error implements error.
+func (e *tooManyError) Error() string {
+	return fmt.Sprintf("more than %d %s, the most that are shown", e.max, e.what)
+}
+
+// ignored is a discarded value: a list of them has a length, but takes no memory.
+type ignored struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
