@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/filesystem"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/stats"
 )
 
@@ -74,14 +75,11 @@ func OpenMeter(sys fs.FS, name string) (*EnergyMeter, error) {
 		k = -1 // it is unknown which of a board's rails feeds the processor
 	}
 	if k < 0 {
-		names := make([]string, len(all))
-		for i, m := range all {
-			names[i] = m.name
-		}
+		names := humanize.Join(all, ", ", func(m *EnergyMeter) string { return m.name })
 		if name == "" {
-			return nil, fmt.Errorf("this machine has several power sensors: choose one by --meter: %s", strings.Join(names, ", "))
+			return nil, fmt.Errorf("this machine has several power sensors: choose one by --meter: %s", names)
 		}
-		return nil, fmt.Errorf("this machine has no energy meter %q; it has %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("this machine has no energy meter %q; it has %s", name, names)
 	}
 	if err := all[k].probe(); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -148,12 +149,10 @@ func (f *failures) total() (n int) {
 
 // String lists each class with its count and first message, in the order of the classes.
 func (f *failures) String() string {
-	var parts []string
-	for _, class := range slices.Sorted(maps.Keys(f.counts)) {
+	return humanize.Join(slices.Sorted(maps.Keys(f.counts)), "; ", func(class tilthv1.ErrorClass) string {
 		name := strings.ToLower(strings.TrimPrefix(class.String(), "ERROR_CLASS_"))
-		parts = append(parts, fmt.Sprintf("%d %s, the first said: %s", f.counts[class], name, f.messages[class]))
-	}
-	return strings.Join(parts, "; ")
+		return fmt.Sprintf("%d %s, the first said: %s", f.counts[class], name, f.messages[class])
+	})
 }
 
 // costed returns a measurement on the scale of the search. If the objective is energy, times are replaced by

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // cTypes maps element types to C. The 16-bit floating-point types are represented by their bits.
@@ -86,9 +87,5 @@ func numbers(shape []int64) string {
 	if len(shape) == 0 {
 		return "1"
 	}
-	list := make([]string, len(shape))
-	for k, n := range shape {
-		list[k] = fmt.Sprint(n)
-	}
-	return strings.Join(list, ", ")
+	return humanize.Join(shape, ", ", func(n int64) string { return fmt.Sprint(n) })
 }

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // CSource describes an archive of C source in a manifest.
@@ -45,11 +46,7 @@ type part struct {
 // largest describes the largest parts with their sizes.
 func largest(parts []part) string {
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.bytes, a.bytes) })
-	var list []string
-	for _, p := range parts[:min(len(parts), 3)] {
-		list = append(list, fmt.Sprintf("%s (%d bytes)", p.name, p.bytes))
-	}
-	return strings.Join(list, ", ")
+	return humanize.Join(parts[:min(len(parts), 3)], ", ", func(p part) string { return fmt.Sprintf("%s (%d bytes)", p.name, p.bytes) })
 }
 
 // alive returns the values and the scratch of the call with the largest memory use.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Model is a loaded package. It is not safe for concurrent use; load it again for another goroutine.
@@ -150,11 +151,7 @@ func (t Tensor) String() string {
 }
 
 func describe(tensors []Tensor) string {
-	list := make([]string, len(tensors))
-	for k, t := range tensors {
-		list[k] = fmt.Sprintf("%q (%v)", t.Name, t)
-	}
-	return strings.Join(list, ", ")
+	return humanize.Join(tensors, ", ", func(t Tensor) string { return fmt.Sprintf("%q (%v)", t.Name, t) })
 }
 
 // Execute runs the model once on the current inputs. An error names an input with an index out of range or comes from

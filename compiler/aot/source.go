@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // planSource prints the generated part of a package: the tables and the function that runs the calls in order.
@@ -107,35 +108,25 @@ func (l *layout) run(b *strings.Builder, call, task int) {
 
 // holds returns the condition under which an execution needs a call.
 func (l *layout) holds(conditions []program.Condition) string {
-	list := make([]string, len(conditions))
-	for k, c := range conditions {
+	return humanize.Join(conditions, " && ", func(c program.Condition) string {
 		not := "!"
 		if c.Is {
 			not = ""
 		}
-		list[k] = fmt.Sprintf("%s*(const uint8_t *)(%s)", not, l.value(c.Value))
-	}
-	return strings.Join(list, " && ")
+		return fmt.Sprintf("%s*(const uint8_t *)(%s)", not, l.value(c.Value))
+	})
 }
 
 // within returns the condition that the extents of an execution are within the caps of a variant.
 func (l *layout) within(v program.Variant) string {
-	list := make([]string, len(v.Caps))
-	for k, c := range v.Caps {
-		list[k] = fmt.Sprintf("%s <= %d", l.count(c.Extent), c.Max)
-	}
-	return strings.Join(list, " && ")
+	return humanize.Join(v.Caps, " && ", func(c program.Cap) string { return fmt.Sprintf("%s <= %d", l.count(c.Extent), c.Max) })
 }
 
 func pointers(spots []spot) string {
 	if len(spots) == 0 {
 		return "0"
 	}
-	list := make([]string, len(spots))
-	for k, s := range spots {
-		list[k] = s.String()
-	}
-	return strings.Join(list, ", ")
+	return humanize.Join(spots, ", ", spot.String)
 }
 
 // tensors prints the tables of inputs or outputs. C has no empty arrays: each table ends with an unused element.
