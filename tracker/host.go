@@ -98,9 +98,8 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(telemetry.Active(cfg.Metrics, false), telemetry.Shards(cfg.Metrics, cfg.Shards)); err != nil {
-		return nil, fmt.Errorf("register the metrics of a tracker of shards: %w", err)
-	}
+	telemetry.Active(cfg.Metrics, false)
+	telemetry.Shards(cfg.Metrics, cfg.Shards)
 	return newHost(cfg, checker), nil
 }
 

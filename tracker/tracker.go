@@ -154,15 +154,9 @@ func New(cfg Config) (*Tracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.metrics, err = telemetry.New(cfg.Registerer, t.sources()); err == nil {
-		err = telemetry.Active(cfg.Registerer, true)
-	}
-	if err == nil {
-		err = telemetry.Shards(cfg.Registerer, cfg.Shard.Count)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
-	}
+	t.metrics = telemetry.New(cfg.Registerer, t.sources())
+	telemetry.Active(cfg.Registerer, true)
+	telemetry.Shards(cfg.Registerer, cfg.Shard.Count)
 	t.upkeep = NewUpkeep(Upkeep{
 		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
 		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,

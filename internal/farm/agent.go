@@ -86,10 +86,7 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	}
 	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
 	registry := newRegistry(Build{cfg.Version, cfg.Commit})
-	metrics, err := NewAgentMetrics(spec, registry)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", word, err)
-	}
+	metrics := NewAgentMetrics(spec, registry)
 	conn, err := agent.Dial(cfg.Tracker, append(options, metrics.DialOption())...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)

@@ -60,10 +60,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(err)
 	}
-	metrics, err := NewBuilderMetrics(base.registry)
-	if err != nil {
-		return base.end(fmt.Errorf("builder: %w", err))
-	}
+	metrics := NewBuilderMetrics(base.registry)
 	box, err := openSandbox(cfg.Sandbox, base)
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))

@@ -84,10 +84,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		return base.end(fmt.Errorf("runner: %w", err))
 	}
 	base.spec.DeviceClasses = append(base.spec.DeviceClasses, cfg.deviceClasses()...)
-	metrics, err := NewRunnerMetrics(base.registry)
-	if err != nil {
-		return base.end(fmt.Errorf("runner: %w", err))
-	}
+	metrics := NewRunnerMetrics(base.registry)
 	box, err := openSandbox(cfg.Sandbox, base)
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))

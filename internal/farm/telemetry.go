@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
@@ -44,20 +45,19 @@ var (
 	errLeft      = errors.New("the agent has left the tracker")
 )
 
-// NewAgentMetrics registers the metrics of an agent. It returns an error if they are already registered.
-func NewAgentMetrics(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*AgentMetrics, error) {
+// NewAgentMetrics registers the metrics of an agent. They must not be registered already.
+func NewAgentMetrics(spec *tilthv1.AgentSpec, reg prometheus.Registerer) *AgentMetrics {
+	auto := promauto.With(reg)
 	a := &AgentMetrics{
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tilth_agent_calls_total", Help: "Calls to the tracker, streams not counted, by method and gRPC status.",
-		}, []string{"call", "code"}),
-		heartbeat:    histogram("tilth_agent_heartbeat_seconds", "Time until the tracker answered a heartbeat.", 0.0005, 16),
-		held:         prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_agent_leases", Help: "Leases in work."}),
-		leases:       counter("tilth_agent_leases_ended_total", "Leases that ended, by how: done, failed, or dropped by the tracker or at the agent's own end.", "end"),
-		leaseSeconds: histogram("tilth_agent_lease_seconds", "Time from a lease's arrival to its end.", 0.001, 20),
-		lockWait:     histogram("tilth_agent_lock_wait_seconds", "Time waited for the host's lock, which keeps what is timed apart from what computes.", 0.0001, 20),
+		calls:        counter(reg, "tilth_agent_calls_total", "Calls to the tracker, streams not counted, by method and gRPC status.", "call", "code"),
+		heartbeat:    histogram(reg, "tilth_agent_heartbeat_seconds", "Time until the tracker answered a heartbeat.", 0.0005, 16),
+		held:         auto.NewGauge(prometheus.GaugeOpts{Name: "tilth_agent_leases", Help: "Leases in work."}),
+		leases:       counter(reg, "tilth_agent_leases_ended_total", "Leases that ended, by how: done, failed, or dropped by the tracker or at the agent's own end.", "end"),
+		leaseSeconds: histogram(reg, "tilth_agent_lease_seconds", "Time from a lease's arrival to its end.", 0.001, 20),
+		lockWait:     histogram(reg, "tilth_agent_lock_wait_seconds", "Time waited for the host's lock, which keeps what is timed apart from what computes.", 0.0001, 20),
 	}
 	a.session.Store(&errNotJoined)
-	connected := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tilth_agent_connected", Help: "1 while the tracker knows the agent's session, by its last answer; 0 otherwise.",
 	}, func() float64 {
 		if *a.session.Load() == nil {
@@ -65,15 +65,14 @@ func NewAgentMetrics(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*Agent
 		}
 		return 0
 	})
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
+	auto.NewGauge(prometheus.GaugeOpts{
 		Name: "tilth_agent_info", Help: "Always 1: what kind of agent it is, and of what version.",
 		ConstLabels: prometheus.Labels{"kind": wire.AgentKind(spec.GetKind()), "version": spec.GetVersion()},
-	})
-	info.Set(1)
+	}).Set(1)
 	for _, end := range []string{endDone, endFailed, endDropped} {
 		a.leases.WithLabelValues(end)
 	}
-	return a, register(reg, info, connected, a.calls, a.heartbeat, a.held, a.leases, a.leaseSeconds, a.lockWait)
+	return a
 }
 
 // Ready returns why the agent cannot get work, or nil if its last heartbeat succeeded.
@@ -140,22 +139,14 @@ func (a *AgentMetrics) Lock(next func(context.Context) (release func(), err erro
 	}
 }
 
-func counter(name, help, label string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+// counter registers a counter.
+func counter(reg prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
+	return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// histogram returns a histogram of n buckets with doubling widths.
-func histogram(name, help string, shortest float64, n int) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, n)})
-}
-
-func register(reg prometheus.Registerer, list ...prometheus.Collector) error {
-	for _, c := range list {
-		if err := reg.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
+// histogram registers a histogram of n buckets with doubling widths.
+func histogram(reg prometheus.Registerer, name, help string, shortest float64, n int) prometheus.Histogram {
+	return promauto.With(reg).NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, n)})
 }
 
 // outcomes counts candidates by error class.
@@ -195,14 +186,14 @@ type BuilderMetrics struct {
 }
 
 // NewBuilderMetrics registers the metrics of a builder.
-func NewBuilderMetrics(reg prometheus.Registerer) (*BuilderMetrics, error) {
+func NewBuilderMetrics(reg prometheus.Registerer) *BuilderMetrics {
 	b := &BuilderMetrics{
-		candidates: outcomes{counter("tilth_builder_candidates_total", "Candidates built, by error class.", "error")},
-		seconds:    histogram("tilth_builder_candidate_seconds", "A candidate's share of its batch's build.", 0.001, 16),
+		candidates: outcomes{counter(reg, "tilth_builder_candidates_total", "Candidates built, by error class.", "error")},
+		seconds:    histogram(reg, "tilth_builder_candidate_seconds", "A candidate's share of its batch's build.", 0.001, 16),
 	}
 	b.candidates.begin(tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR,
 		tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA)
-	return b, register(reg, b.candidates, b.seconds)
+	return b
 }
 
 // Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
@@ -223,18 +214,18 @@ type RunnerMetrics struct {
 }
 
 // NewRunnerMetrics registers the metrics of a runner.
-func NewRunnerMetrics(reg prometheus.Registerer) (*RunnerMetrics, error) {
+func NewRunnerMetrics(reg prometheus.Registerer) *RunnerMetrics {
 	r := &RunnerMetrics{
-		candidates: outcomes{counter("tilth_runner_candidates_total", "Candidates measured, by error class.", "error")},
-		seconds:    histogram("tilth_runner_candidate_seconds", "Time a candidate held the device.", 0.001, 16),
-		disturbed: prometheus.NewHistogram(prometheus.HistogramOpts{
+		candidates: outcomes{counter(reg, "tilth_runner_candidates_total", "Candidates measured, by error class.", "error")},
+		seconds:    histogram(reg, "tilth_runner_candidate_seconds", "Time a candidate held the device.", 0.001, 16),
+		disturbed: promauto.With(reg).NewHistogram(prometheus.HistogramOpts{
 			Name: "tilth_runner_calibration_ratio", Help: "Around each measurement, time of the calibration kernel over the least known: 1 on a calm device.",
 			Buckets: []float64{1.005, 1.01, 1.02, 1.03, 1.05, 1.08, 1.15, 1.3, 1.6, 2, 4},
 		}),
 	}
 	r.candidates.begin(tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, tilthv1.ErrorClass_ERROR_CLASS_CRASH,
 		tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
-	return r, register(reg, r.candidates, r.seconds, r.disturbed)
+	return r
 }
 
 // Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
@@ -266,16 +257,16 @@ const (
 )
 
 // NewTunerMetrics registers the metrics of a tuner.
-func NewTunerMetrics(reg prometheus.Registerer) (*TunerMetrics, error) {
+func NewTunerMetrics(reg prometheus.Registerer) *TunerMetrics {
 	t := &TunerMetrics{
-		proposed: prometheus.NewCounter(prometheus.CounterOpts{Name: "tilth_tuner_candidates_total", Help: "Candidates that searches proposed."}),
-		seconds:  histogram("tilth_tuner_search_seconds", "Time of a search for one batch.", 0.001, 16),
-		pairs: counter("tilth_tuner_ranked_pairs_total",
+		proposed: promauto.With(reg).NewCounter(prometheus.CounterOpts{Name: "tilth_tuner_candidates_total", Help: "Candidates that searches proposed."}),
+		seconds:  histogram(reg, "tilth_tuner_search_seconds", "Time of a search for one batch.", 0.001, 16),
+		pairs: counter(reg, "tilth_tuner_ranked_pairs_total",
 			"Pairs of a batch's candidates whose latencies differ by more than 5 %, by whether the cost model had ranked them right.", "order"),
 	}
 	t.pairs.WithLabelValues(orderRight)
 	t.pairs.WithLabelValues(orderWrong)
-	return t, register(reg, t.proposed, t.seconds, t.pairs)
+	return t
 }
 
 // Searched implements tuner.Observer.

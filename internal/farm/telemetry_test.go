@@ -35,11 +35,7 @@ func expect(t *testing.T, reg *prometheus.Registry, lines ...string) {
 func newAgent(t *testing.T) (*AgentMetrics, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	a, err := NewAgentMetrics(&tilthv1.AgentSpec{Kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, Version: "v1"}, reg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a, reg
+	return NewAgentMetrics(&tilthv1.AgentSpec{Kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, Version: "v1"}, reg), reg
 }
 
 func TestAgentIsReadyWhileTheTrackerAnswersIt(t *testing.T) {
@@ -96,14 +92,8 @@ func TestLeasesCountByTheirEnd(t *testing.T) {
 
 func TestReportsCountOnceTheyAreAccepted(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	b, err := NewBuilderMetrics(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := NewRunnerMetrics(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := NewBuilderMetrics(reg)
+	r := NewRunnerMetrics(reg)
 	built := &tilthv1.ReportBuildRequest{Outcomes: []*tilthv1.BuildOutcome{
 		{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, BuildSeconds: 0.5}, {Error: tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR, BuildSeconds: 0.5},
 	}}
@@ -127,10 +117,7 @@ func TestReportsCountOnceTheyAreAccepted(t *testing.T) {
 
 func TestTunersMetricsHearOfSearches(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	m, err := NewTunerMetrics(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := NewTunerMetrics(reg)
 	m.Searched(32, 0.5)
 	m.Ranked(3, 1)
 	expect(t, reg, "tilth_tuner_candidates_total 32", "tilth_tuner_search_seconds_sum 0.5",

@@ -39,10 +39,7 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 		return err
 	}
 	base.spec.Tuners = tuner.Names()
-	metrics, err := NewTunerMetrics(base.registry)
-	if err != nil {
-		return base.end(fmt.Errorf("tuner: %w", err))
-	}
+	metrics := NewTunerMetrics(base.registry)
 	config := tuner.Config{
 		Conn: base.conn, Lock: base.meter.Lock(base.cfg.Lock.Compute), Logger: cfg.Logger, Models: cfg.Models, Observer: metrics,
 	}

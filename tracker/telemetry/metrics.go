@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"google.golang.org/grpc/codes"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
@@ -49,26 +50,27 @@ type Metrics struct {
 	dropped      *prometheus.CounterVec
 }
 
-// New creates and registers the metrics.
-func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
+// New creates and registers the metrics. They must not be registered already.
+func New(reg prometheus.Registerer, from Sources) *Metrics {
+	auto := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help}, labels)
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help}, labels)
 	}
 	count := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help})
+		return auto.NewCounter(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help})
 	}
 	histogram := func(name, help string, shortest float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{
+		return auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, 16),
 		})
 	}
 	histograms := func(name, help, label string, shortest float64, buckets int) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		return auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tilth_tracker_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, buckets),
 		}, []string{label})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_" + name, Help: help})
+		return auto.NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_" + name, Help: help})
 	}
 	m := &Metrics{
 		granted:      counter("leases_granted_total", "Leases granted, by kind of agent.", "kind"),
@@ -103,24 +105,16 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 			"End of the last complete scrub of the records file, as Unix time; 0 = none since the start."),
 		refusedPeers: count("connections_refused_total", "Connections closed because of the limit on connections."),
 	}
-	backupInterval := gauge("backup_interval_seconds", "Interval between backups of the records file; 0 = backups are disabled.")
-	backupInterval.Set(from.BackupEvery.Seconds())
-	for _, c := range append(securityMetrics(from), backupInterval, m.backupMade, m.backupSize, m.backupsKept, m.backupFails,
-		m.granted, m.expired, m.stale, m.repeated, m.refused, m.dropped, m.trials, m.deadLetters, m.cooldowns, m.outages, m.buildSeconds, m.runSeconds,
-		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.rowsChecked, m.storeChecked, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
-		m.calibrations, m.quarantines, m.warnings, newStateCollector(from), newStoreCollector(from), newJobCollector(from), newDeviceCollector(from),
-	) {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
+	gauge("backup_interval_seconds", "Interval between backups of the records file; 0 = backups are disabled.").Set(from.BackupEvery.Seconds())
+	registerSecurity(auto, from)
+	reg.MustRegister(newStateCollector(from), newStoreCollector(from), newJobCollector(from), newDeviceCollector(from))
 	m.begin()
 	from.Store.Observe(func(tx records.Transaction) {
 		m.commit.Observe(tx.Took.Seconds())
 		m.fsync.Observe(tx.Sync.Seconds())
 		m.commitCalls.Add(float64(tx.Commits))
 	})
-	return m, nil
+	return m
 }
 
 // begin creates every series at the start, so that the first event counts as an increase.
@@ -158,21 +152,19 @@ func (m *Metrics) begin() {
 }
 
 // Shards registers a metric with the number of shards.
-func Shards(reg prometheus.Registerer, count int) error {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_shards", Help: "Shards of the store."})
+func Shards(reg prometheus.Registerer, count int) {
+	g := promauto.With(reg).NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_shards", Help: "Shards of the store."})
 	g.Set(float64(max(count, 1)))
-	return reg.Register(g)
 }
 
 // Active registers a metric that reports whether the tracker is active or on standby.
-func Active(reg prometheus.Registerer, serves bool) error {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{
+func Active(reg prometheus.Registerer, serves bool) {
+	g := promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 		Name: "tilth_tracker_active", Help: "1 if the tracker serves, 0 if it stands by because another tracker holds the database.",
 	})
 	if serves {
 		g.Set(1)
 	}
-	return reg.Register(g)
 }
 
 // Sources are the functions from which metrics are collected.
@@ -200,27 +192,24 @@ type Sources struct {
 	BackupEvery time.Duration
 }
 
-// securityMetrics report the memory of requests and responses, and the expiry of credentials.
-func securityMetrics(from Sources) []prometheus.Collector {
-	held := func(name, help string, bytes func() int64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(bytes()) })
+// registerSecurity registers the memory of requests and responses, and the expiry of credentials.
+func registerSecurity(auto promauto.Factory, from Sources) {
+	held := func(name, help string, bytes func() int64) {
+		auto.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(bytes()) })
 	}
-	all := []prometheus.Collector{
-		held("tilth_tracker_request_bytes", "Size of requests in progress, as encoded on the wire.", from.RequestBytes),
-		held("tilth_tracker_answer_bytes", "Size of responses that are being made or have not been read.", from.AnswerBytes),
-	}
+	held("tilth_tracker_request_bytes", "Size of requests in progress, as encoded on the wire.", from.RequestBytes)
+	held("tilth_tracker_answer_bytes", "Size of responses that are being made or have not been read.", from.AnswerBytes)
 	at := func(name, help string, time func() time.Time) {
 		if time == nil {
 			return
 		}
-		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+		auto.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 			if t := time(); !t.IsZero() {
 				return float64(t.Unix())
 			}
 			return 0
-		}))
+		})
 	}
 	at("tilth_tracker_certificate_expiry_timestamp_seconds", "Expiry of the tracker's certificate, as Unix time.", from.CertificateExpiry)
 	at("tilth_tracker_issuer_keys_timestamp_seconds", "Last fetch of the token issuer's keys, as Unix time; 0 = never.", from.IssuerKeysRead)
-	return all
 }
