@@ -16,23 +16,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Incoming validates and normalizes records from outside.
-type Incoming struct {
-	bounds *wire.Checker // applies the bounds of the wire to records from files
-}
-
-// NewIncoming returns an Incoming for any number of records.
-func NewIncoming() (*Incoming, error) {
-	checker, err := wire.NewChecker()
-	if err != nil {
-		return nil, err
-	}
-	return &Incoming{bounds: checker}, nil
-}
-
-// Admit returns an error that wraps ErrInvalid for a bad record. It cuts a valid record to the stored size and clears
-// its job and its preference, which belong to the tracker that made it.
-func (i *Incoming) Admit(r *tilthv1.Record) error {
+// Admit validates and normalizes a record from outside. It returns an error that wraps ErrInvalid for a bad record. It
+// cuts a valid record to the stored size and clears its job and its preference, which belong to the tracker that made
+// it. The bounds of the wire also apply to records from files.
+func Admit(r *tilthv1.Record) error {
 	if err := Validate(r); err != nil {
 		return err
 	}
@@ -42,7 +29,7 @@ func (i *Incoming) Admit(r *tilthv1.Record) error {
 	r.JobId = ""
 	ClearPreference(r.GetMeasurement())
 	CutMeasurement(r.GetMeasurement())
-	if err := i.bounds.Message(r); err != nil {
+	if err := wire.Check(r); err != nil {
 		return &InvalidError{Field: fieldOf(err), Text: status.Convert(err).Message()}
 	}
 	return nil
@@ -64,7 +51,7 @@ const chunkRecords, chunkBytes = 500, 1 << 20
 // Collect encodes the records that next returns until io.EOF as length-delimited messages and passes them to keep in
 // chunks, which keep owns. DecodeChunk is the inverse. It returns the first error of next, keep or ctx, or ErrInvalid
 // for a bad record; the chunks kept so far are then incomplete.
-func (i *Incoming) Collect(ctx context.Context, next func() (*tilthv1.Record, error), keep func(chunk []byte) error) error {
+func Collect(ctx context.Context, next func() (*tilthv1.Record, error), keep func(chunk []byte) error) error {
 	var chunk bytes.Buffer
 	for n := 1; ; n++ {
 		record, err := next()
@@ -72,7 +59,7 @@ func (i *Incoming) Collect(ctx context.Context, next func() (*tilthv1.Record, er
 			break
 		}
 		if err == nil {
-			err = i.Admit(record)
+			err = Admit(record)
 		}
 		if err != nil {
 			return err

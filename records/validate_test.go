@@ -54,10 +54,6 @@ func TestRecordOfNoLevelIsRefused(t *testing.T) {
 // TestImplausibleMeasurementIsRefused covers imports: a latency agrees with its samples and its interval, no kernel
 // takes less than a call, and no measurement is from the future.
 func TestImplausibleMeasurementIsRefused(t *testing.T) {
-	incoming, err := records.NewIncoming()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		edit func(*tilthv1.Measurement)
 		fits bool
@@ -75,7 +71,7 @@ func TestImplausibleMeasurementIsRefused(t *testing.T) {
 	} {
 		r := storetest.Record("cpu", "conv", 1, 2)
 		c.edit(r.Measurement)
-		if err := incoming.Admit(r); errors.Is(err, records.ErrInvalid) == c.fits || err != nil && c.fits {
+		if err := records.Admit(r); errors.Is(err, records.ErrInvalid) == c.fits || err != nil && c.fits {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -83,15 +79,11 @@ func TestImplausibleMeasurementIsRefused(t *testing.T) {
 
 // TestPreferencesDoNotTravel checks that a record from elsewhere ranks by its latency.
 func TestPreferencesDoNotTravel(t *testing.T) {
-	incoming, err := records.NewIncoming()
-	if err != nil {
-		t.Fatal(err)
-	}
 	r, ok := records.Prefer(storetest.Record("cpu", "conv", 1, 2), storetest.Record("cpu", "conv", 2, 1.5).GetMeasurement(), time.Now(), "as fast within a model")
 	if !ok || records.Cost(r.GetMeasurement()) >= 1.5 {
 		t.Fatalf("preferred: %v, %v", ok, r)
 	}
-	if err := incoming.Admit(r); err != nil || records.Cost(r.GetMeasurement()) != 2 || r.GetMeasurement().GetPreferredTo() != "" {
+	if err := records.Admit(r); err != nil || records.Cost(r.GetMeasurement()) != 2 || r.GetMeasurement().GetPreferredTo() != "" {
 		t.Errorf("admitted as %v, %v", r, err)
 	}
 	if _, ok := records.Prefer(r, storetest.Record("cpu", "conv", 2, 0.9).GetMeasurement(), time.Now(), "twice as slow"); ok {

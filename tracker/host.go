@@ -37,7 +37,6 @@ import (
 // ready. Its methods are safe for concurrent use.
 type Host struct {
 	cfg    HostConfig
-	bounds *wire.Checker
 	gate   *authz.Gate
 	guard  *connlimit.Guard
 	health *health.Server
@@ -93,27 +92,23 @@ type hosted struct {
 
 // NewHost returns a host without shards. Until it has one, its metrics report that it is on standby and how many
 // shards exist, so that a farm without any active tracker is visible.
-func NewHost(cfg HostConfig) (*Host, error) {
-	checker, err := wire.NewChecker()
-	if err != nil {
-		return nil, err
-	}
+func NewHost(cfg HostConfig) *Host {
 	telemetry.Active(cfg.Metrics, false)
 	telemetry.Shards(cfg.Metrics, cfg.Shards)
-	return newHost(cfg, checker), nil
+	return newHost(cfg)
 }
 
-func newHost(cfg HostConfig, bounds *wire.Checker) *Host {
+func newHost(cfg HostConfig) *Host {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	h := &Host{cfg: cfg, bounds: bounds, health: health.NewServer(), shards: map[int]*hosted{}}
+	h := &Host{cfg: cfg, health: health.NewServer(), shards: map[int]*hosted{}}
 	h.gate = cfg.Security.newGate(authz.Config{
 		Holdings: hostHoldings{h}, Logger: cfg.Logger, Now: cfg.Now, PassesOn: cfg.Elsewhere != nil,
 		Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
 	})
 	h.guard = cfg.Security.newGuard(connlimit.Config{
-		Admit: h.admit, Check: h.bounds.Wire,
+		Admit: h.admit, Check: wire.CheckEncoded,
 		OverBudget: func(of connlimit.Memory) { h.count(func(m *telemetry.Metrics) { m.OverBudget(string(of)) }) },
 		Refused:    func(method string, err error) { h.count(func(m *telemetry.Metrics) { m.RefusedCall(method, err) }) },
 	})

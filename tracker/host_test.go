@@ -53,10 +53,10 @@ type shardedFarm struct {
 
 func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	t.Helper()
-	host := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{
+	host := tracker.NewHost(tracker.HostConfig{
 		Security: cfg.Security, Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Spread: agent.CallShards,
-	}))
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	for shard := range someShards {
@@ -487,7 +487,7 @@ func TestPagesOfSeveralShards(t *testing.T) {
 // that it serves none.
 func TestProcessWithoutAShardIsMeasured(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: metrics}))
+	tracker.NewHost(tracker.HostConfig{Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: metrics})
 	got := map[string]float64{}
 	for _, family := range must[[]*dto.MetricFamily](t)(metrics.Gather()) {
 		for _, m := range family.GetMetric() {

@@ -21,7 +21,6 @@ import (
 // use once the services are registered.
 type inProcess struct {
 	gate    *authz.Gate
-	bounds  *wire.Checker
 	count   grpc.UnaryServerInterceptor
 	methods map[string]registered
 }
@@ -35,7 +34,7 @@ type registered struct {
 
 // newInProcess returns a connection whose calls the gate g decides about.
 func (t *Tracker) newInProcess(g *authz.Gate) *inProcess {
-	c := &inProcess{gate: g, bounds: t.bounds, count: t.metrics.Count, methods: map[string]registered{}}
+	c := &inProcess{gate: g, count: t.metrics.Count, methods: map[string]registered{}}
 	t.Register(c)
 	return c
 }
@@ -80,7 +79,7 @@ func (c *inProcess) copyRequest(method string, from, to any) error {
 	if limit := wire.RequestBytes(method); len(encoded) > limit {
 		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than the limit of %d", len(encoded), limit)
 	}
-	if err := c.bounds.Wire(request, encoded); err != nil {
+	if err := wire.CheckEncoded(request, encoded); err != nil {
 		return err
 	}
 	return proto.Unmarshal(encoded, to.(proto.Message))

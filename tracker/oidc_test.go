@@ -247,9 +247,9 @@ func TestShardsAndStandbysTakeTokensOfAnIssuer(t *testing.T) {
 	wantCode(t, "a client", err, codes.OK, "")
 
 	rpc, web := must[net.Listener](t)(tracker.Listen("127.0.0.1:0")), must[net.Listener](t)(tracker.Listen("127.0.0.1:0"))
-	standby := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{
+	standby := tracker.NewHost(tracker.HostConfig{
 		Security: tracker.Security{OIDC: verifier}, Shards: 1, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-	}))
+	})
 	go func() { _ = standby.Serve(t.Context(), rpc, web) }()
 	for with, want := range map[string]int{"": http.StatusUnauthorized, "Bearer " + token: http.StatusOK} {
 		r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+web.Addr().String()+"/metrics", nil))

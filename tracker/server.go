@@ -113,7 +113,7 @@ func (t *Tracker) alone() *Host {
 	}
 	h := newHost(HostConfig{
 		Security: t.cfg.Security, Shards: max(1, t.cfg.Shard.Count), Logger: t.log, Metrics: prometheus.NewRegistry(), Now: t.cfg.Now,
-	}, t.bounds)
+	})
 	h.Add(t, metrics)
 	return h
 }

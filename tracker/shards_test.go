@@ -302,7 +302,7 @@ func TestPageShowsTheJobOfAnotherTracker(t *testing.T) {
 		s.Owner += "x"
 	}
 	job := must[*tilthv1.SubmitJobResponse](t)(other.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: s})).GetJob()
-	host := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}))
+	host := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	host.Add(here, prometheus.NewRegistry())
 	web := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	rpc := must[net.Listener](t)(tracker.Listen("unix:" + filepath.Join(t.TempDir(), "sock")))

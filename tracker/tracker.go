@@ -14,7 +14,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/coordinator"
@@ -126,7 +125,6 @@ type Tracker struct {
 	coordinator *coordinator.Coordinator
 	upkeep      *Upkeep
 	metrics     *telemetry.Metrics
-	bounds      *wire.Checker
 	guard       atomic.Pointer[connlimit.Guard] // of the newest server; nil before the first
 }
 
@@ -140,13 +138,10 @@ func New(cfg Config) (*Tracker, error) {
 	if file == nil && cfg.Backups.Dir != "" {
 		return nil, errors.New("a store that keeps no file cannot be backed up: choose another store, or no backups; a database has pg_dump")
 	}
-	checker, err := wire.NewChecker()
-	if err != nil {
-		return nil, err
-	}
-	t := &Tracker{cfg: cfg, log: cfg.Logger, bounds: checker}
+	t := &Tracker{cfg: cfg, log: cfg.Logger}
 	artifacts := cfg.Artifacts
 	artifacts.Dir = cfg.ArtifactsDir
+	var err error
 	t.coordinator, err = coordinator.New(coordinator.Config{
 		State: cfg.state(), Store: cfg.Store, Artifacts: artifacts, Calls: cfg.Limits.Calls, Watches: cfg.Limits.Watches,
 		Observe: func(f state.Fact) { t.metrics.Observe(f) }, Failing: cfg.Failing,

@@ -32,12 +32,9 @@ func standby(t *testing.T, network, address string, side *certs.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := tracker.NewHost(tracker.HostConfig{
+	host := tracker.NewHost(tracker.HostConfig{
 		Security: tracker.Security{TLS: side}, Shards: 1, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	life, end := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- host.Serve(life, lis, nil) }()

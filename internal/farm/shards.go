@@ -76,12 +76,9 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind StoreKind) (err er
 		return fmt.Errorf("tracker: %w", err)
 	}
 	defer s.others.Close()
-	s.host, err = tracker.NewHost(tracker.HostConfig{
+	s.host = tracker.NewHost(tracker.HostConfig{
 		Security: security, Shards: cfg.Shards, Logger: cfg.Tracker.Logger, Metrics: newRegistry(cfg.Build), Elsewhere: s.others.call, Spread: agent.CallShards,
 	})
-	if err != nil {
-		return fmt.Errorf("tracker: %w", err)
-	}
 	rpc, web, err := listen(cfg)
 	if err != nil {
 		return err

@@ -33,11 +33,9 @@ func (l *lonely) Leave() {}
 // every few seconds while the members were unavailable.
 func TestTrackerWithoutPeersKeepsItsShards(t *testing.T) {
 	const shards = 2
-	host, err := tracker.NewHost(tracker.HostConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := tracker.NewHost(tracker.HostConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s := &shardsServed{cfg: TrackerConfig{Shards: shards, Tracker: tracker.Config{Logger: slog.New(slog.DiscardHandler)}}, host: host}
+	var err error
 	if s.others, err = newOthers(tracker.Security{}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +69,7 @@ func TestTrackerWithoutPeersKeepsItsShards(t *testing.T) {
 // TestDamagedShardsAreRetriedWithBackoff is a regression test: a damaged shard was opened and read in full every
 // second. A shard is still retried that often while the database is unavailable.
 func TestDamagedShardsAreRetriedWithBackoff(t *testing.T) {
-	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	for name, c := range map[string]struct {
 		why      error
 		min, max int // attempts in an hour

@@ -194,12 +194,9 @@ func (s *single) answer(away error) error {
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
-	host, err := tracker.NewHost(tracker.HostConfig{
+	host := tracker.NewHost(tracker.HostConfig{
 		Security: security, Shards: 1, Logger: s.cfg.Tracker.Logger, Metrics: newRegistry(s.cfg.Build), Spread: agent.CallShards,
 	})
-	if err != nil {
-		return errors.Join(err, closer.Close())
-	}
 	rpc, web, err := listen(s.cfg)
 	if err != nil {
 		return errors.Join(err, closer.Close())

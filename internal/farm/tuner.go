@@ -70,10 +70,8 @@ const (
 
 // reader returns the reader of models, or nil if its process cannot be started.
 func (b *base) reader(ctx context.Context, args []string, box *sandbox.Sandbox) (*modelReader, error) {
-	server := sandbox.Server{Args: args, Sandbox: box, Scratch: b.scratch}
-	models, err := jobclient.NewModelReader(server, 0, sandbox.OwnMemory()/2)
-	if err != nil {
-		return nil, err
+	models := &jobclient.ModelReader{
+		Server: sandbox.Server{Args: args, Sandbox: box, Scratch: b.scratch}, MemoryBytes: sandbox.OwnMemory() / 2,
 	}
 	if err := models.Try(ctx); err != nil {
 		b.cfg.Logger.Warn("this agent reads no models of jobs: no process for them can be started", "error", err)

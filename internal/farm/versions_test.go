@@ -21,10 +21,7 @@ import (
 // TestTrackerKeepsItsShardsWhenAnotherIsOfALaterVersion checks a tracker that discovers an incompatible schema
 // during a takeover. It continues with its shards. Without shards it exits with an explanation.
 func TestTrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
-	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	store, err := bolt.OpenMemory(bolt.Options{Generation: records.NewGenerationOf(0)})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -17,26 +18,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Checker checks messages against the bounds of their fields. Its methods may be called concurrently.
-type Checker struct {
-	plans map[protoreflect.FullName]*plan
-}
-
-// NewChecker returns a Checker. It fails if the protocol defines a message that cannot be bounded.
-func NewChecker() (*Checker, error) {
-	p, err := plans()
-	if err != nil {
-		return nil, err
-	}
-	return &Checker{p}, nil
-}
-
-// Wire checks the encoding of a message of m's type. The error is a status INVALID_ARGUMENT that names the field, its
-// size and its bound. Wire takes time linear in the encoding, which it does not decode, and does not allocate. It
-// replaces control characters in strings by blanks, since strings may be printed to a terminal line by line.
-func (c *Checker) Wire(m proto.Message, encoded []byte) error {
+// CheckEncoded checks the encoding of a message of m's type against the bounds of its fields. The error is a status
+// INVALID_ARGUMENT that names the field, its size and its bound. It takes time linear in the encoding, which it does
+// not decode, and does not allocate. It replaces control characters in strings by blanks, since strings may be printed
+// to a terminal line by line.
+func CheckEncoded(m proto.Message, encoded []byte) error {
 	name := m.ProtoReflect().Descriptor().FullName()
-	p := c.plans[name]
+	p := plans()[name]
 	if p == nil {
 		return status.Errorf(codes.Internal, "messages of type %s have no bounds: annotate the method and its fields, see proto/tilth/v1/options.proto", name)
 	}
@@ -46,13 +34,13 @@ func (c *Checker) Wire(m proto.Message, encoded []byte) error {
 	return nil
 }
 
-// Message is like Wire for a decoded message, such as a record from a file.
-func (c *Checker) Message(m proto.Message) error {
+// Check is like CheckEncoded for a decoded message, such as a record from a file.
+func Check(m proto.Message) error {
 	encoded, err := proto.Marshal(m)
 	if err != nil {
 		return err
 	}
-	return c.Wire(m, encoded)
+	return CheckEncoded(m, encoded)
 }
 
 // fault is a broken bound; field is the path from the message.
@@ -195,11 +183,11 @@ func packed(kind protoreflect.Kind, value []byte) int {
 // maxJSONDepth exceeds the depth of every request.
 const maxJSONDepth = 32
 
-// JSON checks the JSON form of a message of m's type like Wire: two bytes of text may decode to a hundred. It leaves
-// faults of syntax and unknown names to the decoder.
-func (c *Checker) JSON(m proto.Message, text []byte) error {
+// CheckJSON checks the JSON form of a message of m's type like CheckEncoded: two bytes of text may decode to a
+// hundred. It leaves faults of syntax and unknown names to the decoder.
+func CheckJSON(m proto.Message, text []byte) error {
 	d := m.ProtoReflect().Descriptor()
-	if fault := checkJSON(json.NewDecoder(bytes.NewReader(text)), &field{message: c.plans[d.FullName()]}, d, 0); fault != nil {
+	if fault := checkJSON(json.NewDecoder(bytes.NewReader(text)), &field{message: plans()[d.FullName()]}, d, 0); fault != nil {
 		return fault.status()
 	}
 	return nil
@@ -314,30 +302,29 @@ type field struct {
 	message *plan // of messages and maps
 }
 
-// plans returns the plans of all messages that requests may contain.
-func plans() (map[protoreflect.FullName]*plan, error) {
+// plans returns the plans of all messages that requests may contain. It panics if the protocol defines a message that
+// cannot be bounded.
+var plans = sync.OnceValue(func() map[protoreflect.FullName]*plan {
 	made := map[protoreflect.FullName]*plan{}
 	for _, method := range Methods() {
 		name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
 		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
 		if err != nil {
-			return nil, fmt.Errorf("bounds of %s: %w", method, err)
+			panic(fmt.Sprintf("bounds of %s: %v", method, err))
 		}
-		if _, err := planOf(d.(protoreflect.MethodDescriptor).Input(), made); err != nil {
-			return nil, err
-		}
+		planOf(d.(protoreflect.MethodDescriptor).Input(), made)
 	}
-	return made, nil
-}
+	return made
+})
 
 // planOf returns the plan of a message, and adds those of the messages that it contains. No message contains itself,
 // so the recursion of a check is bounded by the plans.
-func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*plan) (*plan, error) {
+func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*plan) *plan {
 	if p, is := made[m.FullName()]; is {
 		if p == nil {
-			return nil, fmt.Errorf("bounds: %s holds itself", m.FullName())
+			panic(fmt.Sprintf("bounds: %s holds itself", m.FullName()))
 		}
-		return p, nil
+		return p
 	}
 	made[m.FullName()] = nil
 	p := &plan{}
@@ -346,24 +333,20 @@ func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*pl
 		d := m.Fields().Get(i)
 		f := &field{name: string(d.Name()), kind: d.Kind(), list: d.IsList() || d.IsMap(), bound: boundOf(d), counted: -1}
 		if d.Message() != nil {
-			var err error
-			if f.message, err = planOf(d.Message(), made); err != nil {
-				return nil, err
-			}
-			if !f.list {
+			if f.message = planOf(d.Message(), made); !f.list {
 				f.items = 1
 			}
 		}
 		if f.list || f.message != nil {
 			if f.counted = counted; counted == maxCounted {
-				return nil, fmt.Errorf("bounds: %s has more than %d lists, maps and messages", m.FullName(), maxCounted)
+				panic(fmt.Sprintf("bounds: %s has more than %d lists, maps and messages", m.FullName(), maxCounted))
 			}
 			counted++
 		}
 		p.put(d.Number(), f)
 	}
 	made[m.FullName()] = p
-	return p, nil
+	return p
 }
 
 func (p *plan) put(number protoreflect.FieldNumber, f *field) {

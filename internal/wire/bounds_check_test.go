@@ -18,15 +18,6 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-func checker(t testing.TB) *Checker {
-	t.Helper()
-	c, err := NewChecker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 func encode(t testing.TB, m proto.Message) []byte {
 	t.Helper()
 	b, err := proto.Marshal(m)
@@ -88,7 +79,7 @@ func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
 
 // TestEveryBoundIsKept fills each field to its bound and beyond, in a separate message.
 func TestEveryBoundIsKept(t *testing.T) {
-	c, seen := checker(t), map[protoreflect.FullName]bool{}
+	seen := map[protoreflect.FullName]bool{}
 	for _, request := range requests(t) {
 		long(request, seen, func(d protoreflect.FieldDescriptor) {
 			if d.ContainingMessage().IsMapEntry() {
@@ -97,10 +88,10 @@ func TestEveryBoundIsKept(t *testing.T) {
 			full, beyond := dynamicpb.NewMessage(d.ContainingMessage()), dynamicpb.NewMessage(d.ContainingMessage())
 			fill(full, d, 0)
 			fill(beyond, d, 1)
-			if err := c.Message(full); err != nil {
+			if err := Check(full); err != nil {
 				t.Errorf("%s at its bound: %v", d.FullName(), err)
 			}
-			err := c.Message(beyond)
+			err := Check(beyond)
 			if status.Code(err) != codes.InvalidArgument || !strings.HasPrefix(status.Convert(err).Message(), string(d.Name())) {
 				t.Errorf("%s beyond its bound: %v", d.FullName(), err)
 			}
@@ -109,7 +100,6 @@ func TestEveryBoundIsKept(t *testing.T) {
 }
 
 func TestFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
-	c := checker(t)
 	task := &tilthv1.TaskSpec{}
 	for name, test := range map[string]struct {
 		message proto.Message
@@ -136,7 +126,7 @@ func TestFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 			"reason: has 41943040 bytes, more than the limit of 4096",
 		},
 	} {
-		err := c.Message(test.message)
+		err := Check(test.message)
 		s := status.Convert(err)
 		if s.Code() != codes.InvalidArgument || s.Message() != test.want {
 			t.Errorf("%s: got %v, want %s", name, err, test.want)
@@ -152,7 +142,7 @@ func TestFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 // TestMessageThatComesInPartsIsRefused because a decoder merges repeated parts, so lists could exceed their bounds.
 func TestMessageThatComesInPartsIsRefused(t *testing.T) {
 	part := encode(t, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 200)}})
-	err := checker(t).Wire(&tilthv1.JoinRequest{}, append(part, part...))
+	err := CheckEncoded(&tilthv1.JoinRequest{}, append(part, part...))
 	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "spec: is a duplicate" {
 		t.Errorf("got %v", err)
 	}
@@ -163,7 +153,7 @@ func TestMessageThatComesInPartsIsRefused(t *testing.T) {
 func TestTextsHaveNoControlCharacters(t *testing.T) {
 	ask := &tilthv1.CancelJobRequest{JobId: "job-1", Reason: "a\x1b[31m\r\nb\tc\x7f\u009bd é日\u00a0"}
 	encoded, got := encode(t, ask), &tilthv1.CancelJobRequest{}
-	if err := checker(t).Wire(ask, encoded); err != nil {
+	if err := CheckEncoded(ask, encoded); err != nil {
 		t.Fatal(err)
 	}
 	if err := proto.Unmarshal(encoded, got); err != nil {
@@ -175,7 +165,7 @@ func TestTextsHaveNoControlCharacters(t *testing.T) {
 	task := &tilthv1.TaskSpec{Workload: []byte("tilth-workload 1\n")}
 	submit := &tilthv1.SubmitJobRequest{Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{task}}}
 	encoded = encode(t, submit)
-	if err := errors.Join(checker(t).Wire(submit, encoded), proto.Unmarshal(encoded, submit)); err != nil {
+	if err := errors.Join(CheckEncoded(submit, encoded), proto.Unmarshal(encoded, submit)); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(submit.GetSpec().GetTasks()[0].GetWorkload()); got != "tilth-workload 1\n" {
@@ -185,7 +175,6 @@ func TestTextsHaveNoControlCharacters(t *testing.T) {
 
 // TestNumbersOfAListAreCountedHoweverTheyCome mixes packed and unpacked encodings.
 func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
-	c := checker(t)
 	const limit = 1000
 	var single, mixed []byte
 	for range limit + 1 {
@@ -195,7 +184,7 @@ func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
 		mixed = protowire.AppendBytes(protowire.AppendTag(mixed, 2, protowire.BytesType), make([]byte, 8*(limit/2+1)))
 	}
 	for name, encoded := range map[string][]byte{"one by one": single, "in parts": mixed} {
-		if err := c.Wire(&tilthv1.CalibrationReport{}, encoded); status.Code(err) != codes.InvalidArgument {
+		if err := CheckEncoded(&tilthv1.CalibrationReport{}, encoded); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -204,7 +193,6 @@ func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
 // FuzzWire checks that every message that decodes within its bounds passes the check, and that no other encoding
 // circumvents it.
 func FuzzWire(f *testing.F) {
-	c := checker(f)
 	f.Add(encode(f, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Name: "a", Toolchains: []string{"x"}, Labels: map[string]string{"k": "v"}}}))
 	f.Add(bytes.Repeat([]byte{0x0a, 0}, 3))
 	f.Add([]byte{0x0b, 0x0c})
@@ -212,10 +200,10 @@ func FuzzWire(f *testing.F) {
 		// Many repetitions exceed small bounds quickly.
 		encoded = bytes.Repeat(encoded, 1+len(encoded)%70)
 		m := &tilthv1.JoinRequest{}
-		if c.Wire(m, encoded) != nil || (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(encoded, m) != nil {
+		if CheckEncoded(m, encoded) != nil || (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(encoded, m) != nil {
 			return
 		}
-		if err := c.Message(m); err != nil {
+		if err := Check(m); err != nil {
 			t.Errorf("%x: passes as it came, and then %v", encoded, err)
 		}
 	})
@@ -230,11 +218,11 @@ func BenchmarkWire(b *testing.B) {
 			SamplesSeconds: make([]float64, 10), LatencySeconds: 1e-3, Interval: &tilthv1.Interval{LowSeconds: 1, HighSeconds: 2},
 		})
 	}
-	c, encoded := checker(b), encode(b, r)
+	encoded := encode(b, r)
 	b.SetBytes(int64(len(encoded)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := c.Wire(r, encoded); err != nil {
+		if err := CheckEncoded(r, encoded); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -242,7 +230,6 @@ func BenchmarkWire(b *testing.B) {
 
 // TestJSONIsCheckedByTheSameBounds covers each kind of bound before the text is decoded.
 func TestJSONIsCheckedByTheSameBounds(t *testing.T) {
-	c := checker(t)
 	items := func(n int, item string) string { return strings.Repeat(item+",", n-1) + item }
 	for text, want := range map[string]string{
 		`{"spec":{"tasks":[` + items(4096, `{}`) + `]}}`:                                "",
@@ -257,7 +244,7 @@ func TestJSONIsCheckedByTheSameBounds(t *testing.T) {
 		`{"spec":{`:                                                                     "",
 		`nonsense`:                                                                      "",
 	} {
-		if err := c.JSON(&tilthv1.SubmitJobRequest{}, []byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := CheckJSON(&tilthv1.SubmitJobRequest{}, []byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q", text, err, want)
 		}
 	}

@@ -18,15 +18,11 @@ const importWrites = 4
 // Marking the import as complete is its commit point: it is then carried out even if ctx ends or, after a crash, when
 // the file is next opened. Concurrent readers may see some of the records. Memory use does not depend on their number.
 func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
-	incoming, err := records.NewIncoming()
-	if err != nil {
-		return 0, 0, err
-	}
 	db.mu.Lock()
 	db.imports++
 	i := &importing{db: db, number: db.imports}
 	db.mu.Unlock()
-	if err := incoming.Collect(ctx, next, i.setAside); err != nil {
+	if err := records.Collect(ctx, next, i.setAside); err != nil {
 		_ = i.drop() // otherwise done when the file is next opened
 		return 0, 0, err
 	}

@@ -289,14 +289,10 @@ func TestInterruptedImportIsConverted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		incoming, err := records.NewIncoming()
-		if err != nil {
-			t.Fatal(err)
-		}
 		number := []byte{0, 0, 0, 0, 0, 0, 0, 7}
 		done := &storev1.Conversion{Finished: true}
 		chunks := 0
-		err = incoming.Collect(t.Context(), storetest.Numbered(1200, io.EOF), func(chunk []byte) error {
+		err = records.Collect(t.Context(), storetest.Numbered(1200, io.EOF), func(chunk []byte) error {
 			key := append(append([]byte(nil), number...), 0, 0, 0, 0, 0, 0, 0, byte(chunks))
 			chunks++
 			return target.Put(t.Context(), records.RowChunk, []records.Row{{Key: key, Value: chunk}}, done)

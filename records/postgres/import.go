@@ -15,16 +15,12 @@ import (
 // even if ctx ends or, after a crash, when the database is next opened. Concurrent readers may see some of the
 // records. Memory use does not depend on their number.
 func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
-	incoming, err := records.NewIncoming()
-	if err != nil {
-		return 0, 0, err
-	}
 	db.mu.Lock()
 	db.imports = (db.imports/wire.MaxShards+1)*wire.MaxShards + int64(db.shard) // the remainder identifies the shard
 	i := &importing{db: db, number: db.imports}
 	db.mu.Unlock()
 	if err = i.mark(false); err == nil {
-		err = incoming.Collect(ctx, next, i.setAside)
+		err = records.Collect(ctx, next, i.setAside)
 	}
 	if err != nil {
 		_ = i.drop() // otherwise done when the database is next opened

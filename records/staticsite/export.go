@@ -33,9 +33,8 @@ type Files interface {
 
 // Export reads an export. It implements storesync.Source.
 type Export struct {
-	files    Files
-	index    *Index
-	incoming *records.Incoming
+	files Files
+	index *Index
 }
 
 // Open reads the index of an export.
@@ -44,9 +43,6 @@ func Open(ctx context.Context, files Files) (*Export, error) {
 	text, err := files.Index(ctx)
 	if err == nil {
 		e.index, err = Parse(text)
-	}
-	if err == nil {
-		e.incoming, err = records.NewIncoming()
 	}
 	if err != nil {
 		return nil, e.explain(IndexName, err)
@@ -122,7 +118,7 @@ func (e *Export) each(ctx context.Context, of records.Group, c Chunk, visit func
 				return nil
 			}
 			if err == nil {
-				err = e.admit(of, r)
+				err = admit(of, r)
 			}
 			if err != nil {
 				return e.explain(c.name(), err)
@@ -134,8 +130,8 @@ func (e *Export) each(ctx context.Context, of records.Group, c Chunk, visit func
 	})
 }
 
-func (e *Export) admit(of records.Group, r *tilthv1.Record) error {
-	if err := e.incoming.Admit(r); err != nil {
+func admit(of records.Group, r *tilthv1.Record) error {
+	if err := records.Admit(r); err != nil {
 		return err
 	}
 	if r.GetTarget() != of.Target || r.GetWorkloadDigest() != of.Workload {

@@ -17,10 +17,7 @@ import (
 // SyncLines is like Sync for a sequence of records in any order: next returns them until io.EOF. They need not be
 // valid. Records that do not match the filter are skipped.
 func SyncLines(ctx context.Context, next func() (*tilthv1.Record, error), to Destination, o Options) (*Report, error) {
-	b, err := newBatches(to, o)
-	if err != nil {
-		return &Report{}, err
-	}
+	b := newBatches(to, o)
 	wanted := func() (*tilthv1.Record, error) {
 		for {
 			r, err := next()

@@ -24,10 +24,7 @@ type Options struct {
 // counted as sent are stored. Invalid records are refused and the others continue. Sync may be repeated at any time,
 // after an error or a crash; it does not send stored records again. It holds few records in memory.
 func Sync(ctx context.Context, from Source, to Destination, o Options) (*Report, error) {
-	b, err := newBatches(to, o)
-	if err != nil {
-		return &Report{}, err
-	}
+	b := newBatches(to, o)
 	have, stop := iter.Pull2(groups(ctx, to, o.Filter))
 	defer stop()
 	other, err, more := have()
@@ -70,12 +67,8 @@ func notAsked(of records.Group) error {
 	return &records.InvalidError{Field: "record", Text: fmt.Sprintf("of workload %.64q on target %.256q was not asked for", of.Workload, of.Target)}
 }
 
-func newBatches(to Destination, o Options) (*batches, error) {
-	incoming, err := records.NewIncoming()
-	if err != nil {
-		return nil, err
-	}
-	return &batches{to: to, dry: o.Dry, check: o.Check, incoming: incoming, report: &Report{}}, nil
+func newBatches(to Destination, o Options) *batches {
+	return &batches{to: to, dry: o.Dry, check: o.Check, report: &Report{}}
 }
 
 // groups iterates over the summaries of a side. It fails unless they are sorted, since otherwise it might never end or
@@ -113,11 +106,10 @@ const batchRecords, batchBytes = 4096, 8 << 20
 
 // batches sends records in batches.
 type batches struct {
-	to       Destination
-	dry      bool
-	check    func(*tilthv1.Record) error // may be nil
-	incoming *records.Incoming
-	report   *Report
+	to     Destination
+	dry    bool
+	check  func(*tilthv1.Record) error // may be nil
+	report *Report
 
 	pending   []*tilthv1.Record
 	sizeBytes int
@@ -153,7 +145,7 @@ func (b *batches) take(ctx context.Context, r *tilthv1.Record) error {
 
 // admit checks a record, whose workload may have come with an earlier one.
 func (b *batches) admit(r *tilthv1.Record) error {
-	if err := b.incoming.Admit(r); err != nil {
+	if err := records.Admit(r); err != nil {
 		return err
 	}
 	b.giveWorkload(r)
@@ -170,7 +162,7 @@ func (b *batches) giveWorkload(r *tilthv1.Record) {
 	}
 	if len(r.GetWorkload()) == 0 {
 		r.Workload = b.left.canonical
-		if b.incoming.Admit(r) != nil {
+		if records.Admit(r) != nil {
 			r.Workload = nil
 		}
 	}

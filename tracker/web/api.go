@@ -48,7 +48,6 @@ func Streams(r *http.Request) bool {
 // lines marshals messages as JSON. In streams, each message is a line.
 type lines struct {
 	runtime.JSONPb
-	bounds *wire.Checker
 }
 
 // NewDecoder implements runtime.Marshaler. It checks a message's bounds before it decodes it.
@@ -58,8 +57,8 @@ func (l *lines) NewDecoder(r io.Reader) runtime.Decoder {
 		if err != nil || len(text) == 0 {
 			return cmp.Or(err, io.EOF)
 		}
-		if m, is := v.(proto.Message); is && l.bounds.JSON(m, text) != nil {
-			return errors.New(status.Convert(l.bounds.JSON(m, text)).Message())
+		if m, is := v.(proto.Message); is && wire.CheckJSON(m, text) != nil {
+			return errors.New(status.Convert(wire.CheckJSON(m, text)).Message())
 		}
 		return l.Unmarshal(text, v)
 	})
@@ -70,10 +69,9 @@ func (lines) StreamContentType(any) string { return "application/x-ndjson" }
 
 // newAPI returns the handler of the JSON API. It calls the services over the site's connection, like the pages.
 func newAPI(cfg Config) http.Handler {
-	bounds, err := wire.NewChecker()
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard,
-			&lines{runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitUnpopulated: true}}, bounds}),
+			&lines{runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitUnpopulated: true}}}),
 		// The call is refused by its role; until then nothing is decoded for a caller without it.
 		runtime.WithMetadata(func(ctx context.Context, r *http.Request) metadata.MD {
 			if method, _ := runtime.RPCMethod(ctx); !cfg.Auth.HasRole(r, method) {
@@ -87,7 +85,7 @@ func newAPI(cfg Config) http.Handler {
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
 	ctx := context.Background() // not used: registration needs no dialing
-	err = errors.Join(err,
+	err := errors.Join(
 		tilthv1.RegisterJobServiceHandlerClient(ctx, mux, tilthv1.NewJobServiceClient(cfg.Conn)),
 		tilthv1.RegisterAgentServiceHandlerClient(ctx, mux, tilthv1.NewAgentServiceClient(cfg.Conn)),
 		tilthv1.RegisterDeviceServiceHandlerClient(ctx, mux, tilthv1.NewDeviceServiceClient(cfg.Conn)),

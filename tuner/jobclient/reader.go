@@ -37,8 +37,6 @@ type ModelReader struct {
 	// Time and MemoryBytes limit a process; zero values mean 10 min and no limit.
 	Time        time.Duration
 	MemoryBytes int64
-
-	bounds *wire.Checker
 }
 
 const (
@@ -46,15 +44,6 @@ const (
 	// maxAnswerBytes bounds the answer of a process by the tracker's limit for a report with a lease.
 	maxAnswerBytes = 16<<20 - 4<<10
 )
-
-// NewModelReader returns a reader.
-func NewModelReader(server sandbox.Server, time time.Duration, memoryBytes int64) (*ModelReader, error) {
-	checker, err := wire.NewChecker()
-	if err != nil {
-		return nil, err
-	}
-	return &ModelReader{Server: server, Time: time, MemoryBytes: memoryBytes, bounds: checker}, nil
-}
 
 // Try starts a process that reads nothing. It returns why models cannot be read.
 func (r *ModelReader) Try(ctx context.Context) error {
@@ -116,7 +105,7 @@ func (r *ModelReader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.Repo
 		return r.failure(work, report.GetFailure())
 	}
 	report.Lease, report.InfraMessage = nil, ""
-	if err := r.bounds.Message(report); err != nil {
+	if err := wire.Check(report); err != nil {
 		return r.failure(work, "its tasks are too many or too large: "+status.Convert(err).Message())
 	}
 	return report

@@ -89,11 +89,8 @@ func newReader(t *testing.T, role string, limit time.Duration, memoryBytes int64
 			t.Error(err)
 		}
 	})
-	r, err := NewModelReader(sandbox.Server{Args: []string{role}, Sandbox: box, Scratch: t.TempDir()}, limit, memoryBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	server := sandbox.Server{Args: []string{role}, Sandbox: box, Scratch: t.TempDir()}
+	return &ModelReader{Server: server, Time: limit, MemoryBytes: memoryBytes}
 }
 
 func machine(t *testing.T) *target.Target {

@@ -130,10 +130,6 @@ const gatheredAtOnce, gatheredBytes = 4096, 8 << 20
 
 // gather adds an export's records, which keep their original jobs.
 func (l *Lines) gather(ctx context.Context, into *bolt.DB, next func() (*tilthv1.Record, error)) error {
-	incoming, err := records.NewIncoming()
-	if err != nil {
-		return err
-	}
 	w, size := &records.Write{}, 0
 	for {
 		r, err := next()
@@ -144,7 +140,7 @@ func (l *Lines) gather(ctx context.Context, into *bolt.DB, next func() (*tilthv1
 			return err
 		}
 		job := r.GetJobId()
-		if err := incoming.Admit(r); err != nil {
+		if err := records.Admit(r); err != nil {
 			return explainLines(l.path, err)
 		}
 		r.JobId = job
