@@ -29,6 +29,13 @@ func (n *Node) fail(format string, args ...any) {
 	}
 }
 
+// check ends the rule at the first failure of a getter.
+func (n *Node) check() {
+	if n.err != nil {
+		panic(failure{n.err})
+	}
+}
+
 // Err returns the first failure of a getter.
 func (n *Node) Err() error { return n.err }
 

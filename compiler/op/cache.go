@@ -13,9 +13,7 @@ func inferTensorScatter(n *Node) (Type, error) {
 	cache, update := n.In[0], n.In[1]
 	rank := cache.Shape.Rank()
 	axis := n.axis(n.Int("axis", -2), rank)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	fits := update.Shape.Rank() == rank && axis > 0 && update.DType == cache.DType
 	for k := 0; fits && k < rank; k++ {
 		fits = update.Shape.At(k) == cache.Shape.At(k) || k == axis && update.Shape.At(k).AtMost(cache.Shape.At(k))

@@ -22,9 +22,7 @@ var col2ImDefs = []Def{
 // blockWindow returns the window of blocks over the image into which they are accumulated.
 func blockWindow(n *Node) (window, error) {
 	image, block := n.KnownExtents(1, "image_shape"), n.KnownInts(2, "block_shape")
-	if n.err != nil {
-		return window{}, n.err
-	}
+	n.check()
 	for _, e := range image {
 		if e.Min() < 1 || e.Max() > 1<<40 {
 			return window{}, fmt.Errorf("image_shape %v is out of range", image)

@@ -31,9 +31,7 @@ func (n *Node) known(k int) *array.Array {
 // evalNonZero returns a column for each nonzero element: its index.
 func evalNonZero(n *Node) (*array.Array, error) {
 	a := n.known(0)
-	if n.err != nil {
-		return nil, n.err
-	}
+	n.check()
 	n.Budget.Bytes(8 * a.Len())
 	var found []int64
 	for i := range a.Len() {
@@ -54,9 +52,7 @@ func evalNonZero(n *Node) (*array.Array, error) {
 
 func inferCompress(n *Node) (Type, error) {
 	selected := compressed(n)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	count := int64(len(selected))
 	if n.Attrs["axis"] == nil {
 		return Type{n.In[0].DType, extent.Fixed(count)}, nil
@@ -75,9 +71,7 @@ func compressed(n *Node) []int64 {
 			size = shape.At(axis)
 		}
 	}
-	if n.err != nil {
-		return nil
-	}
+	n.check()
 	if condition.DType != array.Bool || len(condition.Shape) != 1 || condition.Len() > size.Min() {
 		n.fail("condition %v%v does not fit %v elements%s", condition.DType, condition.Shape, size, fixOpen(size))
 		return nil
@@ -110,13 +104,8 @@ func lowerCompress(l *Lowering, n *Node, in []Operand) Operand {
 // the number of the distinct slice for each slice, and the multiplicities.
 func evalUnique(n *Node) (*array.Array, error) {
 	a := n.known(0)
-	if n.err != nil {
-		return nil, n.err
-	}
+	n.check()
 	u := slicesOf(n, a)
-	if n.err != nil {
-		return nil, n.err
-	}
 	n.Budget.Bytes(48 * u.count) // lists of slices, and results made of them
 	n.Budget.Steps(float64(a.Len()) * math.Log2(float64(2+u.count)))
 	distinct, which := u.distinct(n.Int("sorted", 1) != 0)
@@ -152,9 +141,7 @@ func slicesOf(n *Node, a *array.Array) *sliced {
 		return &sliced{a: a, shape: []int64{a.Len()}, outer: 1, count: a.Len(), inner: 1}
 	}
 	axis := n.axis(n.Int("axis", 0), len(a.Shape))
-	if n.err != nil {
-		return nil
-	}
+	n.check()
 	return &sliced{a, a.Shape, axis, array.Elements(a.Shape[:axis]), a.Shape[axis], array.Elements(a.Shape[axis+1:])}
 }
 

@@ -63,11 +63,7 @@ func (e *expansion) fail(format string, args ...any) {
 }
 
 // check ends the expansion if an attribute had a wrong type.
-func (e *expansion) check() {
-	if err := e.node.Err(); err != nil {
-		panic(failure{err})
-	}
-}
+func (e *expansion) check() { e.node.check() }
 
 // failed reports whether an attribute had a wrong type.
 func (e *expansion) failed() bool { return e.node.Err() != nil }

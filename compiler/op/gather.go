@@ -21,9 +21,7 @@ var gatherDefs = []Def{
 func inferGather(n *Node) (Type, error) {
 	x, index := n.In[0], n.In[1]
 	axis := n.axis(n.Int("axis", 0), x.Shape.Rank())
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	if index.DType != array.Int32 && index.DType != array.Int64 {
 		return Type{}, fmt.Errorf("indices are %v and not i32 or i64", index.DType)
 	}
@@ -60,9 +58,7 @@ func (l *Lowering) position(e expr.Expr, size extent.Extent) expr.Expr {
 func inferGatherElements(n *Node) (Type, error) {
 	x, index := n.In[0], n.In[1]
 	axis := n.axis(n.Int("axis", 0), x.Shape.Rank())
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	if index.Shape.Rank() != x.Shape.Rank() || index.DType != array.Int32 && index.DType != array.Int64 {
 		return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
 	}

@@ -37,9 +37,7 @@ func inferGatherND(n *Node) (Type, error) {
 	}
 	b := int(batch)
 	count := tupleAxes(n, x.Shape.Rank(), b, index.Type)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	if !x.Shape.Slice(0, b).Equal(index.Shape.Slice(0, b)) || x.Shape.Slice(b, b+count).IsEmpty() {
 		return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
 	}

@@ -240,9 +240,7 @@ func lowerGridSample(l *Lowering, n *Node, in []Operand) Operand {
 func inferAffineGrid(n *Node) (Type, error) {
 	size := extent.ShapeOf(n.KnownExtents(1, "size")...)
 	n.Int("align_corners", 0)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	d := size.Rank() - 2
 	theta := n.In[0]
 	if d < 2 || d > 3 || !theta.DType.IsFloat() || !theta.Shape.Equal(extent.Concat(size.Slice(0, 1), extent.Fixed(int64(d), int64(d+1)))) {

@@ -103,9 +103,7 @@ func filler(n *Node) *array.Array {
 
 func inferConstantOfShape(n *Node) (Type, error) {
 	shape, value := n.KnownExtents(0, "shape"), filler(n)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	for _, e := range shape {
 		if e.Min() < 0 {
 			return Type{}, fmt.Errorf("shape %v may have a negative extent", shape)
@@ -145,9 +143,7 @@ func inferRange(n *Node) (Type, error) {
 		return Type{a.DType, extent.Fixed(a.Shape...)}, nil
 	}
 	start, limit, delta := n.scalar(0), n.scalar(1), n.scalar(2)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	count := limit.Minus(start)
 	switch {
 	case delta.Min() > 0:

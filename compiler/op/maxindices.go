@@ -69,9 +69,7 @@ func inferMaxUnpool(n *Node) (Type, error) {
 		return Type{x.DType, natural}, nil
 	}
 	shape := extent.ShapeOf(n.KnownExtents(2, "output_shape")...)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	if shape.Rank() != rank+2 || !shape.Slice(0, 2).Equal(x.Shape.Slice(0, 2)) || slices.ContainsFunc(shape.Extents(), func(e extent.Extent) bool { return e.Min() < 1 }) {
 		return Type{}, fmt.Errorf("output_shape %v does not fit %v", shape, x.Type)
 	}

@@ -59,9 +59,7 @@ func inferConcat(n *Node) (Type, error) {
 	d := get(sameTypes(n))
 	shape := n.In[0].Shape
 	axis := n.axis(n.Int("axis", 1), shape.Rank())
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	for k, v := range n.In[1:] {
 		if v.Shape.Rank() != shape.Rank() || !v.Shape.With(axis, shape.At(axis)).Equal(shape) {
 			return Type{}, fmt.Errorf("input %d is %v where input 0 is %v%s", k+1, v.Type, n.In[0].Type, unequalBut(axis, shape, v.Shape))
@@ -145,9 +143,7 @@ func padAmounts(n *Node) (before, after []extent.Extent) {
 
 func inferPad(n *Node) (Type, error) {
 	before, after := padAmounts(n)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	mode := n.Text("mode", "constant")
 	if mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap" {
 		return Type{}, fmt.Errorf("mode %q is not supported", mode)
@@ -215,9 +211,7 @@ func inferExpand(n *Node) (Type, error) {
 			n.fail("shape %v may have a negative extent", target)
 		}
 	}
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	shape, err := Broadcast(n.In[0].Shape, extent.ShapeOf(target...))
 	return Type{n.In[0].DType, shape}, err
 }
@@ -227,9 +221,7 @@ func inferTile(n *Node) (Type, error) {
 	if n.err == nil && len(repeats) != n.In[0].Shape.Rank() {
 		n.fail("%d repeats for %v", len(repeats), n.In[0].Type)
 	}
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	shape := slices.Clone(n.In[0].Shape.Extents())
 	for k, r := range repeats {
 		if r.Min() < 0 || r.Max() > 1<<32 {

@@ -27,9 +27,7 @@ func oneHotAxis(n *Node) (axis int, depth extent.Extent) {
 
 func inferOneHot(n *Node) (Type, error) {
 	axis, depth := oneHotAxis(n)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	if !n.In[2].Shape.Equal(extent.Fixed(2)) || n.In[0].DType == array.Bool {
 		return Type{}, fmt.Errorf("indices %v or values %v do not fit", n.In[0].Type, n.In[2].Type)
 	}

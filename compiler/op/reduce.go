@@ -113,9 +113,7 @@ func elementsOver(shape extent.Shape, axes []bool) extent.Extent {
 func inferReduce(n *Node) (Type, error) {
 	d := n.In[0].DType
 	set := reducedAxes(n)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	keep := n.Int("keepdims", 1) != 0
 	out := []extent.Extent{}
 	for k, e := range n.In[0].Shape.Extents() {

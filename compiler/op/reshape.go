@@ -54,9 +54,7 @@ func permutation(n *Node) []int {
 
 func inferReshape(n *Node) (Type, error) {
 	in, target := n.In[0], slices.Clone(n.KnownExtents(1, "shape"))
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	open, rest := -1, extent.Of(1)
 	for k, e := range target {
 		switch {

@@ -38,19 +38,9 @@ func inferResize(n *Node) (Type, error) {
 }
 
 func newResize(n *Node) (*resize, error) {
-	extents, err := resizeExtents(n)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := resizeMode(n)
-	if err != nil {
-		return nil, err
-	}
+	extents, mode := get(resizeExtents(n)), get(resizeMode(n))
 	r := &resize{mode: mode, outside: n.Float("extrapolation_value", 0), shape: n.In[0].Shape}
-	k, err := newKernel(n, mode)
-	if err != nil {
-		return nil, err
-	}
+	k := get(newKernel(n, mode))
 	for _, e := range extents {
 		r.shape = r.shape.With(e.axis, e.out)
 		if e.out.Max() > maxSamples {
@@ -59,11 +49,7 @@ func newResize(n *Node) (*resize, error) {
 		if e.out.Max() == 0 {
 			continue
 		}
-		s, err := k.sample(n.Budget, e)
-		if err != nil {
-			return nil, err
-		}
-		if s != nil {
+		if s := get(k.sample(n.Budget, e)); s != nil {
 			r.axes = append(r.axes, s)
 		}
 	}
@@ -153,9 +139,7 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 	}
 	if list := n.Ints("axes", nil); list != nil {
 		n.axes(list, len(shape))
-		if n.err != nil {
-			return nil, n.err
-		}
+		n.check()
 		chosen := make([]resizedAxis, len(list))
 		for k, v := range list {
 			chosen[k] = axes[n.axis(v, len(shape))]
@@ -176,10 +160,7 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 }
 
 func readScales(n *Node, k int, axes []resizedAxis) error {
-	scales, err := knownScales(n, k)
-	if err != nil {
-		return err
-	}
+	scales := get(knownScales(n, k))
 	if len(scales) != len(axes) {
 		return fmt.Errorf("%d scales for %d axes", len(scales), len(axes))
 	}
@@ -206,7 +187,7 @@ func readScales(n *Node, k int, axes []resizedAxis) error {
 }
 
 // knownScales returns operand k, or the attribute of an older version.
-func knownScales(n *Node, k int) (scales []scale, err error) {
+func knownScales(n *Node, k int) (scales []scale, _ error) {
 	if n.Has(k) && n.In[k].Numbers != nil {
 		for _, x := range n.In[k].Numbers {
 			if x.Of.Min() < 1 || x.Of.Max() > maxSamples*x.Over {
@@ -225,8 +206,8 @@ func knownScales(n *Node, k int) (scales []scale, err error) {
 		for _, v := range a.Floats {
 			factors = append(factors, float64(v))
 		}
-	} else if factors, err = n.knownFloats(k, "scales"); err != nil {
-		return nil, err
+	} else {
+		factors = get(n.knownFloats(k, "scales"))
 	}
 	for _, f := range factors {
 		if !(f > 0 && f <= maxSamples) {
@@ -240,9 +221,7 @@ func knownScales(n *Node, k int) (scales []scale, err error) {
 // readSizes applies the policy for the aspect ratio, if any: the smallest or largest scale for all axes.
 func readSizes(n *Node, k int, axes []resizedAxis) error {
 	sizes := n.KnownExtents(k, "sizes")
-	if n.err != nil {
-		return n.err
-	}
+	n.check()
 	if len(sizes) != len(axes) {
 		return fmt.Errorf("%d sizes for %d axes", len(sizes), len(axes))
 	}
@@ -294,10 +273,7 @@ func readRegion(n *Node, k int, axes []resizedAxis) error {
 	if k < 0 || !n.Has(k) {
 		return fmt.Errorf("tf_crop_and_resize needs input 1 (roi)")
 	}
-	roi, err := n.knownFloats(k, "roi")
-	if err != nil {
-		return err
-	}
+	roi := get(n.knownFloats(k, "roi"))
 	if len(roi) != 2*len(axes) {
 		return fmt.Errorf("%d numbers in input 1 (roi) for %d axes", len(roi), len(axes))
 	}

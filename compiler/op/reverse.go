@@ -12,9 +12,7 @@ var reverseDefs = []Def{moveDef("ReverseSequence", 2, 2, inferReverseSequence, r
 func inferReverseSequence(n *Node) (Type, error) {
 	x, lengths := n.In[0], n.In[1]
 	batch, time := n.axis(n.Int("batch_axis", 1), x.Shape.Rank()), n.axis(n.Int("time_axis", 0), x.Shape.Rank())
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	if batch == time || !lengths.Shape.Equal(x.Shape.Slice(batch, batch+1)) || lengths.DType != array.Int64 {
 		return Type{}, fmt.Errorf("lengths %v do not fit axis %d of %v, with time on axis %d", lengths.Type, batch, x.Type, time)
 	}

@@ -41,9 +41,7 @@ func inferScatterElements(n *Node) (Type, error) {
 	x, index, updates := n.In[0], n.In[1], n.In[2]
 	axis := n.axis(n.Int("axis", 0), x.Shape.Rank())
 	n.scatterReduction()
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	if index.DType != array.Int32 && index.DType != array.Int64 || updates.DType != x.DType ||
 		index.Shape.Rank() != x.Shape.Rank() || !index.Shape.Equal(updates.Shape) {
 		return Type{}, fmt.Errorf("indices %v or updates %v do not fit %v", index.Type, updates.Type, x.Type)

@@ -12,9 +12,7 @@ func inferScatterND(n *Node) (Type, error) {
 	x, index, updates := n.In[0], n.In[1], n.In[2]
 	count := tupleAxes(n, x.Shape.Rank(), 0, index.Type)
 	n.scatterReduction()
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	want := extent.Concat(index.Shape.Slice(0, index.Shape.Rank()-1), x.Shape.Slice(count, x.Shape.Rank()))
 	if updates.DType != x.DType || !updates.Shape.Equal(want) {
 		return Type{}, fmt.Errorf("updates %v are not %v%v, as indices %v of %v want", updates.Type, x.DType, want, index.Shape, x.Shape)

@@ -19,10 +19,7 @@ var signalWindowDefs = []Def{
 func cosineWindow(name string, a, b, c float64) Def {
 	return knownDef(name, 1, 1, func(n *Node) (*array.Array, error) {
 		size := n.KnownInts(0, "size")
-		d, err := outputType(n)
-		if err != nil {
-			return nil, err
-		}
+		d := get(outputType(n))
 		if len(size) != 1 || size[0] < 0 || size[0] > maxSamples {
 			return nil, fmt.Errorf("input 0 (size) %v is out of range", size)
 		}
@@ -42,9 +39,7 @@ func cosineWindow(name string, a, b, c float64) Def {
 // outputType returns the attribute output_datatype.
 func outputType(n *Node) (array.DType, error) {
 	code := n.Int("output_datatype", int64(onnx.DataType(array.Float32)))
-	if n.err != nil {
-		return 0, n.err
-	}
+	n.check()
 	d := onnx.FromDataType(int32(code))
 	if d == array.Invalid || d == array.Bool {
 		return 0, fmt.Errorf("output_datatype %d is not supported", code)
@@ -57,19 +52,13 @@ func outputType(n *Node) (array.DType, error) {
 func evalMelWeights(n *Node) (*array.Array, error) {
 	var v [5]float64
 	for k := range v {
-		list, err := n.knownFloats(k, "scalar")
-		if err != nil {
-			return nil, err
-		}
+		list := get(n.knownFloats(k, "scalar"))
 		if len(list) != 1 {
 			return nil, fmt.Errorf("input %d is not a scalar", k)
 		}
 		v[k] = list[0]
 	}
-	d, err := outputType(n)
-	if err != nil {
-		return nil, err
-	}
+	d := get(outputType(n))
 	mels, length, rate := int64(v[0]), v[1], v[2]
 	if !(v[0] >= 1 && v[0] <= 1<<16 && length >= 1 && length <= 1<<24 && rate >= 1 && v[3] >= 0 && v[4] >= v[3]) {
 		return nil, fmt.Errorf("%g mel bins from %g to %g Hz of a spectrum of %g at %g Hz are out of range", v[0], v[3], v[4], length, rate)

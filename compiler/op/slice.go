@@ -133,9 +133,7 @@ func splitRange(n *Node, axis int) (begin, length extent.Extent) {
 func inferSplit(n *Node) (Type, error) {
 	shape := n.In[0].Shape
 	axis := n.axis(n.Int("axis", 0), shape.Rank())
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	begin, length := splitRange(n, axis)
 	if n.err == nil && (begin.Min() < 0 || length.Min() < 0 || !begin.Plus(length).AtMost(shape.At(axis))) {
 		return Type{}, fmt.Errorf("part %v to %v is outside axis %d of %v", begin, begin.Plus(length), axis, n.In[0].Type)

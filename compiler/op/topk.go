@@ -37,9 +37,7 @@ func inferTopK(n *Node) (Type, error) {
 	d := get(numbers(&Node{In: n.In[:1]}))
 	axis, k := topKAxis(n), topKCount(n)
 	n.Int("largest", 1)
-	if n.err != nil {
-		return Type{}, n.err
-	}
+	n.check()
 	size := n.In[0].Shape.At(axis)
 	if k.Min() < 0 || !k.AtMost(size) {
 		return Type{}, fmt.Errorf("%v elements of %v on axis %d are wanted%s", k, size, axis, fixOpen(k, size))
