@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
@@ -156,26 +157,17 @@ func (j *job) run(ctx context.Context, kernels []printed) error {
 	if len(kernels) == 0 && len(j.built.Objects) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wait sync.WaitGroup
-	start := func(work func(context.Context) error) {
-		wait.Go(func() {
-			if err := work(ctx); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	start(j.reference)
-	start(j.harness)
+	all, within := errgroup.WithContext(ctx)
+	all.Go(func() error { return j.reference(within) })
+	all.Go(func() error { return j.harness(within) })
 	for _, group := range modules(kernels, max(j.compiler.Parallel, 1)) {
-		start(func(ctx context.Context) error { return j.object(ctx, group) })
+		all.Go(func() error { return j.object(within, group) })
 	}
-	wait.Wait()
+	err := all.Wait()
 	if len(j.built.Objects) == 0 {
 		j.built.Reference, j.built.Harness = "", ""
 	}
-	return context.Cause(ctx)
+	return cmp.Or(context.Cause(ctx), err)
 }
 
 // object compiles a group of candidates into one module. If that fails, it bisects the group to isolate the
@@ -277,16 +269,15 @@ type printed struct {
 // the numbers without an error. An error becomes the outcome of the candidate at index(number).
 func (j *job) each(n int, index func(int) int, work func(int) error) (right []int) {
 	errs := make([]error, n)
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range max(j.compiler.Parallel, 1) {
-		wait.Go(func() {
-			for k := int(next.Add(1)) - 1; k < n; k = int(next.Add(1)) - 1 {
-				errs[k] = work(k)
-			}
+	var all errgroup.Group
+	all.SetLimit(max(j.compiler.Parallel, 1))
+	for k := range n {
+		all.Go(func() error {
+			errs[k] = work(k)
+			return nil
 		})
 	}
-	wait.Wait()
+	_ = all.Wait() // the errors are those of candidates
 	for k, err := range errs {
 		if err == nil {
 			right = append(right, k)

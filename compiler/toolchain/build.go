@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -221,30 +223,18 @@ func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]str
 
 // parallel calls do for the numbers below n, b.Parallel at a time. After an error, it begins no further call.
 func (b Build) parallel(ctx context.Context, n int, do func(ctx context.Context, k int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, max(b.Parallel, 1))
-	var wait sync.WaitGroup
+	all, within := errgroup.WithContext(ctx)
+	all.SetLimit(max(b.Parallel, 1))
 	for k := range n {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			if ctx.Err() != nil {
-				return
+		all.Go(func() error {
+			if within.Err() != nil {
+				return nil
 			}
-			if err := do(ctx, k); err != nil {
-				cancel(err)
-			}
+			return do(within, k)
 		})
 	}
-	wait.Wait()
-	return abandoned(ctx)
-}
-
-// abandoned returns the error with which compilation was cancelled, or nil.
-func abandoned(ctx context.Context) error {
-	err := context.Cause(ctx)
-	if err != nil && !errors.As(err, new(*Error)) {
+	err := all.Wait()
+	if err = cmp.Or(context.Cause(ctx), err); err != nil && !errors.As(err, new(*Error)) {
 		err = &Error{Kind: Infra, Step: "compiling", Message: "abandoned: " + err.Error(), Err: err}
 	}
 	return err

@@ -2,7 +2,6 @@ package staticsite
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -174,35 +174,19 @@ func (e *Export) Best(ctx context.Context, target, numerics string, workloads ..
 	if err != nil {
 		return nil, err
 	}
-	found, failed := make([]*tilthv1.Record, len(groups)), make([]error, len(groups))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	room := make(chan struct{}, fetchedAtOnce)
+	found := make([]*tilthv1.Record, len(groups))
+	all, ctx := errgroup.WithContext(ctx) // after an error, the other fetches would fail too, or are useless
+	all.SetLimit(fetchedAtOnce)
 	for i, g := range groups {
-		room <- struct{}{}
-		all.Go(func() {
-			defer func() { <-room }()
-			if found[i], failed[i] = e.best(ctx, g.Group, level); failed[i] != nil {
-				cancel() // the other fetches would fail too, or are useless
-			}
+		all.Go(func() (err error) {
+			found[i], err = e.best(ctx, g.Group, level)
+			return err
 		})
 	}
-	all.Wait()
-	if err := first(failed); err != nil {
+	if err := all.Wait(); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(found, func(r *tilthv1.Record) bool { return r == nil }), nil
-}
-
-// first returns the error that caused the other fetches to be cancelled.
-func first(all []error) (err error) {
-	for _, e := range all {
-		if err == nil || errors.Is(err, context.Canceled) {
-			err = cmp.Or(e, err)
-		}
-	}
-	return err
 }
 
 // best returns the best record of a group at a level, or nil.

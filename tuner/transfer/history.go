@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
@@ -62,20 +64,15 @@ func (h *History) formerTrials(digest string) (former []Trial) {
 // samples returns the samples of all tasks, in order. It works on several tasks in parallel.
 func (h *History) samples() []costmodel.Sample {
 	lists := make([][]costmodel.Sample, len(h.tasks))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(len(h.tasks), runtime.GOMAXPROCS(0)) {
-		workers.Go(func() {
-			for k := range next {
-				lists[k] = h.tasks[k].samples(taskName(k), maxRows/len(h.tasks))
-			}
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for k, t := range h.tasks {
+		all.Go(func() error {
+			lists[k] = t.samples(taskName(k), maxRows/len(h.tasks))
+			return nil
 		})
 	}
-	for k := range h.tasks {
-		next <- k
-	}
-	close(next)
-	workers.Wait()
+	_ = all.Wait() // no task fails
 	return slices.Concat(lists...)
 }
 
