@@ -244,8 +244,8 @@ func TestDamagedArtifactsSetAsideAreBounded(t *testing.T) {
 	if got := files(t, filepath.Join(r.dir, "damaged")); len(got) != 8 || len(r.found) != 12 {
 		t.Errorf("%d were found, %d are kept", len(r.found), len(got))
 	}
-	if len(files(t, r.dir)) != 8 || r.UsedBytes() != 0 {
-		t.Errorf("%d bytes are used", r.UsedBytes())
+	if len(files(t, r.dir)) != 8 || r.Stats().UsedBytes != 0 {
+		t.Errorf("%d bytes are used", r.Stats().UsedBytes)
 	}
 }
 

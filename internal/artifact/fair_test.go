@@ -86,7 +86,7 @@ func TestOwnersOfArtifactsSurviveARestart(t *testing.T) {
 	}
 	s = open(t, artifact.Options{Dir: dir, CapBytes: 16 * unit})
 	putAllAs(t, s, "cleo", "1", "2")
-	if got := present(s, "a", "b", "c", "1", "2"); got != "abc12" || s.UsedBytes() != 16*unit {
+	if got := present(s, "a", "b", "c", "1", "2"); got != "abc12" || s.Stats().UsedBytes != 16*unit {
 		t.Errorf("%s are left of what is not mallory's", got)
 	}
 }

@@ -271,13 +271,6 @@ func (s *Store) send(ctx context.Context, f *file, offset int64, send func([]byt
 	}
 }
 
-// UsedBytes returns the space in use, including parts.
-func (s *Store) UsedBytes() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
-}
-
 // Reasons for drops.
 const (
 	droppedForRoom = "room"

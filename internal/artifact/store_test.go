@@ -106,8 +106,8 @@ func TestStoredArtifactsAreServed(t *testing.T) {
 	if got, err := os.ReadFile(path); string(got) != "hello" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if s.UsedBytes() != 2*unit {
-		t.Errorf("%d bytes are used, want room for two", s.UsedBytes())
+	if s.Stats().UsedBytes != 2*unit {
+		t.Errorf("%d bytes are used, want room for two", s.Stats().UsedBytes)
 	}
 	if _, _, err := s.Use(records.Digest([]byte("other"))); !errors.Is(err, artifact.ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -168,8 +168,8 @@ func TestBrokenUploadIsResumed(t *testing.T) {
 	if err := s.Put(t.Context(), up, strings.NewReader(content[4321:])); err != nil {
 		t.Fatal(err)
 	}
-	if got := files(t, dir); present(s, content) != "0" || s.UsedBytes() != 6<<12 || len(got) != 1 {
-		t.Errorf("files %v, %d bytes used", got, s.UsedBytes())
+	if got := files(t, dir); present(s, content) != "0" || s.Stats().UsedBytes != 6<<12 || len(got) != 1 {
+		t.Errorf("files %v, %d bytes used", got, s.Stats().UsedBytes)
 	}
 }
 
@@ -196,8 +196,8 @@ func TestBadUploadsLeaveNothing(t *testing.T) {
 			if err := s.Put(t.Context(), up, strings.NewReader(c.src)); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
-			if got := files(t, dir); len(got) != 1 || s.UsedBytes() != unit {
-				t.Errorf("left %v, %d bytes used, want what was there before", got, s.UsedBytes())
+			if got := files(t, dir); len(got) != 1 || s.Stats().UsedBytes != unit {
+				t.Errorf("left %v, %d bytes used, want what was there before", got, s.Stats().UsedBytes)
 			}
 			mustPut(t, s, "hello")
 		})
@@ -241,8 +241,8 @@ func TestFullDiskIsReportedAndLeavesNoPart(t *testing.T) {
 	if !errors.Is(err, artifact.ErrFull) || !strings.Contains(err.Error(), fmt.Sprintf("the disk of %s is full: free some", dir)) {
 		t.Errorf("got %v", err)
 	}
-	if got := files(t, dir); len(got) > 0 || s.UsedBytes() != 0 {
-		t.Errorf("left %v, %d bytes used", got, s.UsedBytes())
+	if got := files(t, dir); len(got) > 0 || s.Stats().UsedBytes != 0 {
+		t.Errorf("left %v, %d bytes used", got, s.Stats().UsedBytes)
 	}
 	disk.free = 100
 	mustPut(t, s, "hello")
@@ -310,7 +310,7 @@ func TestManyUploadsOfOneArtifactStoreItOnce(t *testing.T) {
 		})
 	}
 	uploads.Wait()
-	if s.UsedBytes() != 1<<20+12<<10 || present(s, string(content)) != "x" {
-		t.Errorf("%d bytes are used", s.UsedBytes())
+	if s.Stats().UsedBytes != 1<<20+12<<10 || present(s, string(content)) != "x" {
+		t.Errorf("%d bytes are used", s.Stats().UsedBytes)
 	}
 }

@@ -73,8 +73,8 @@ func TestFailedSyncEndsTheFilesLife(t *testing.T) {
 			if present(s, "hello") != "" || received(t, s, "ana", "hello") != 0 {
 				t.Error("what may be lost is there")
 			}
-			if got := files(t, dir); len(got) != before || s.UsedBytes() != unit {
-				t.Errorf("left %v, %d bytes used", got, s.UsedBytes())
+			if got := files(t, dir); len(got) != before || s.Stats().UsedBytes != unit {
+				t.Errorf("left %v, %d bytes used", got, s.Stats().UsedBytes)
 			}
 			mustPut(t, s, "hello")
 			if got := files(t, dir); len(got) != before+1 {
@@ -114,7 +114,7 @@ func TestUploadThatWasUnderWayWhenTheProcessEndedIsNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := open(t, artifact.Options{Dir: dir})
-	if got := files(t, dir); len(got) != 0 || again.UsedBytes() != 0 {
+	if got := files(t, dir); len(got) != 0 || again.Stats().UsedBytes != 0 {
 		t.Errorf("left %v", got)
 	}
 	_ = h.end()

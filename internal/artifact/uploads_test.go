@@ -62,12 +62,12 @@ func TestUploadThatAnnouncesAllOfTheRoomEvictsNothingBeforeBytesCome(t *testing.
 	s := open(t, artifact.Options{Dir: dir, CapBytes: cap, UploadBytes: cap})
 	mustPut(t, s, "aaa", "bbb", "ccc")
 	h := hold(t, s, artifact.Upload{Digest: records.Digest([]byte("?")), SizeBytes: 2 * unit}, "")
-	if got := present(s, "aaa", "bbb", "ccc"); got != "abc" || s.UsedBytes() != cap || len(files(t, dir)) != 3 {
-		t.Errorf("%s are left, and %d bytes are used", got, s.UsedBytes())
+	if got := present(s, "aaa", "bbb", "ccc"); got != "abc" || s.Stats().UsedBytes != cap || len(files(t, dir)) != 3 {
+		t.Errorf("%s are left, and %d bytes are used", got, s.Stats().UsedBytes)
 	}
 	h.send(t, "some bytes")
-	if got := present(s, "aaa", "bbb", "ccc"); got != "bc" || s.UsedBytes() != cap {
-		t.Errorf("once some came, %s are left, and %d bytes are used", got, s.UsedBytes())
+	if got := present(s, "aaa", "bbb", "ccc"); got != "bc" || s.Stats().UsedBytes != cap {
+		t.Errorf("once some came, %s are left, and %d bytes are used", got, s.Stats().UsedBytes)
 	}
 	if err := h.end(); err == nil {
 		t.Error("it was stored")
@@ -100,8 +100,8 @@ func TestStalledUploadBlocksNoOther(t *testing.T) {
 			if err := <-h.ended; err != nil {
 				t.Errorf("who held it is told %v, though it is there", err)
 			}
-			if got := files(t, dir); len(got) != 1 || s.UsedBytes() != unit {
-				t.Errorf("left %v, %d bytes used", got, s.UsedBytes())
+			if got := files(t, dir); len(got) != 1 || s.Stats().UsedBytes != unit {
+				t.Errorf("left %v, %d bytes used", got, s.Stats().UsedBytes)
 			}
 		})
 	}
@@ -204,8 +204,8 @@ func TestManyTinyUploadsFillNoDisk(t *testing.T) {
 	for n := range 100 {
 		cut(n)
 	}
-	if got := files(t, dir); len(got) != 5 || s.UsedBytes() != 5*unit {
-		t.Errorf("left %d files, %d bytes used", len(got), s.UsedBytes())
+	if got := files(t, dir); len(got) != 5 || s.Stats().UsedBytes != 5*unit {
+		t.Errorf("left %d files, %d bytes used", len(got), s.Stats().UsedBytes)
 	}
 	if n := received(t, s, "mallory", "x99"); n != 1 {
 		t.Errorf("the last cannot be resumed")
@@ -336,8 +336,8 @@ func TestPartsThatNobodyResumesExpire(t *testing.T) {
 	}
 	clock = clock.Add(time.Minute)
 	maintain(t, s)
-	if got := files(t, dir); len(got) > 0 || s.UsedBytes() != 0 || s.Stats().Dropped["part"] != 1 {
-		t.Errorf("left %v, %d bytes used", got, s.UsedBytes())
+	if got := files(t, dir); len(got) > 0 || s.Stats().UsedBytes != 0 || s.Stats().Dropped["part"] != 1 {
+		t.Errorf("left %v, %d bytes used", got, s.Stats().UsedBytes)
 	}
 }
 

@@ -110,13 +110,13 @@ func TestArtifactsAreSharedBetweenTrackersAtOnce(t *testing.T) {
 			t.Errorf("there %v, of %d bytes", there, size)
 		}
 	}
-	if a.UsedBytes() != 2*unit {
-		t.Errorf("the first counts %d bytes, want all that it stored", a.UsedBytes())
+	if a.Stats().UsedBytes != 2*unit {
+		t.Errorf("the first counts %d bytes, want all that it stored", a.Stats().UsedBytes)
 	}
 	c.forward(20 * time.Minute)
 	sweepNow(a)
-	if a.UsedBytes() != unit {
-		t.Errorf("after the other one has listed it the first counts %d bytes, want those of its part", a.UsedBytes())
+	if a.Stats().UsedBytes != unit {
+		t.Errorf("after the other one has listed it the first counts %d bytes, want those of its part", a.Stats().UsedBytes)
 	}
 }
 
@@ -147,8 +147,8 @@ func TestArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 		if got, err := get(a.Store, content, 0); got != content || err != nil {
 			t.Errorf("of %s part: got %q, %v", whose, got, err)
 		}
-		if part == 0 && a.UsedBytes() != unit {
-			t.Errorf("of %s part: it takes %d bytes", whose, a.UsedBytes())
+		if part == 0 && a.Stats().UsedBytes != unit {
+			t.Errorf("of %s part: it takes %d bytes", whose, a.Stats().UsedBytes)
 		}
 		c.forward(2 * time.Hour)
 		sweepNow(a)
@@ -156,8 +156,8 @@ func TestArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 			put(t, a.Store, "ana", contentOf(0, fmt.Sprint("more", n, "-")))
 			c.forward(2 * time.Hour)
 		}
-		if a.UsedBytes() != 4*unit || a.Stats().Files != 4 {
-			t.Errorf("of %s part: %d files take %d bytes", whose, a.Stats().Files, a.UsedBytes())
+		if a.Stats().UsedBytes != 4*unit || a.Stats().Files != 4 {
+			t.Errorf("of %s part: %d files take %d bytes", whose, a.Stats().Files, a.Stats().UsedBytes)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestDamageIsReportedAlthoughAListingFoundItFirst(t *testing.T) {
 	opened = true
 	blobs.aside = func() {
 		close(moved)
-		eventually(t, "forgotten", func() bool { return s.UsedBytes() == unit })
+		eventually(t, "forgotten", func() bool { return s.Stats().UsedBytes == unit })
 	}
 	runOpen(t, s)
 	if got := <-damaged; got != digestOf("hello") || s.Stats().Dropped["damaged"] != 1 {
@@ -358,8 +358,8 @@ func TestOwnersOfSharedArtifactsAreKnown(t *testing.T) {
 	}
 	a.Pin(digestOf(first), digestOf(second))
 	a.Unpin(digestOf(first), digestOf(second))
-	if a.UsedBytes() != 0 || !has(t, a.Store, first) {
-		t.Errorf("%d bytes are used", a.UsedBytes())
+	if a.Stats().UsedBytes != 0 || !has(t, a.Store, first) {
+		t.Errorf("%d bytes are used", a.Stats().UsedBytes)
 	}
 }
 
@@ -382,21 +382,21 @@ func TestArtifactsOfOtherTrackersUseCapacity(t *testing.T) {
 	refused("with four of four", contents[4])
 	c.forward(20 * time.Minute)
 	sweepNow(a)
-	if a.UsedBytes() != unit {
-		t.Errorf("%d bytes are used, want those of what is needed", a.UsedBytes())
+	if a.Stats().UsedBytes != unit {
+		t.Errorf("%d bytes are used, want those of what is needed", a.Stats().UsedBytes)
 	}
 	put(t, a.Store, "ana", contents[4:7]...)
 	refused("with one that is needed and three", contents[7])
 	c.forward(10 * time.Minute)
 	sweepNow(a)
-	if a.UsedBytes() != 3*unit {
-		t.Errorf("%d bytes are used, want those of the last three", a.UsedBytes())
+	if a.Stats().UsedBytes != 3*unit {
+		t.Errorf("%d bytes are used, want those of the last three", a.Stats().UsedBytes)
 	}
 	c.forward(10 * time.Minute)
 	sweepNow(a)
 	a.Unpin(digestOf(contents[0]))
-	if a.UsedBytes() != 0 || !has(t, a.Store, contents[0]) {
-		t.Errorf("%d bytes are used in the end", a.UsedBytes())
+	if a.Stats().UsedBytes != 0 || !has(t, a.Store, contents[0]) {
+		t.Errorf("%d bytes are used in the end", a.Stats().UsedBytes)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestBlobsContract(t *testing.T) {
 func stored(t *testing.T, k keeper) {
 	s := run(t, k.options(t))
 	put(t, s.Store, "ana", "hello", "hello", "")
-	if got := s.UsedBytes(); got != 2*unit {
+	if got := s.Stats().UsedBytes; got != 2*unit {
 		t.Errorf("%d bytes are used", got)
 	}
 	s.stop()
@@ -95,8 +95,8 @@ func bad(t *testing.T, k keeper) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if has(t, s.Store, "hello") || s.UsedBytes() != 0 || files(t, opts.Dir) != 0 {
-		t.Errorf("%d bytes are used by %d files", s.UsedBytes(), files(t, opts.Dir))
+	if has(t, s.Store, "hello") || s.Stats().UsedBytes != 0 || files(t, opts.Dir) != 0 {
+		t.Errorf("%d bytes are used by %d files", s.Stats().UsedBytes, files(t, opts.Dir))
 	}
 }
 
@@ -112,8 +112,8 @@ func many(t *testing.T, k keeper) {
 		})
 	}
 	uploads.Wait()
-	if s.UsedBytes() != 1<<20+12<<10 {
-		t.Errorf("%d bytes are used", s.UsedBytes())
+	if s.Stats().UsedBytes != 1<<20+12<<10 {
+		t.Errorf("%d bytes are used", s.Stats().UsedBytes)
 	}
 	if info := k.path(digestOf(content)); info == "" {
 		t.Error("it is not there")
