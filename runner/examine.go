@@ -230,8 +230,7 @@ func (x *exam) run(ctx context.Context) (failed *Outcome, err error) {
 	case err != nil && !x.begun:
 		return nil, fmt.Errorf("harness: examining a candidate: %w %s", err, ending)
 	case err != nil:
-		o := x.plan.failure(err, ending)
-		return &o, nil
+		return new(x.plan.failure(err, ending)), nil
 	case wrong != "":
 		return &Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, Message: "on other data: " + wrong}, nil
 	}

@@ -105,8 +105,7 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	if ctx.Err() != nil {
 		return fmt.Errorf("runner: batch %s: %w", batch.GetBatchId(), context.Cause(ctx))
 	}
-	var reporting *reportError
-	if errors.As(err, &reporting) {
+	if reporting, is := errors.AsType[*reportError](err); is {
 		return reporting.cause
 	}
 	if err == nil && len(s.open) > 0 {

@@ -162,8 +162,7 @@ func newCalibrationRow(c *tilthv1.DeviceCalibration) *calibrationRow {
 	}
 	row := &calibrationRow{Last: newFiguresRow(c.GetRecent()[n-1]), Drift: c.GetDrift()}
 	if c.GetReference() != nil {
-		reference := newFiguresRow(c.GetReference())
-		row.Reference = &reference
+		row.Reference = new(newFiguresRow(c.GetReference()))
 	}
 	row.surround(c.GetSurroundings())
 	return row

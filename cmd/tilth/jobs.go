@@ -164,12 +164,10 @@ func newJobRow(j *tilthv1.Job) jobRow {
 	}
 	row.Wait = newWaitView(j.GetWait())
 	if spent := j.GetTimeSpent(); spent != nil {
-		s := spent.AsDuration().Seconds()
-		row.TimeSpent = &s
+		row.TimeSpent = new(spent.AsDuration().Seconds())
 	}
 	if limit := spec.GetBudget().GetTime(); limit != nil {
-		s := limit.AsDuration().Seconds()
-		row.TimeBudget = &s
+		row.TimeBudget = new(limit.AsDuration().Seconds())
 	}
 	tally := progress.OfProgress(j, nil)
 	row.Trials, row.Progress = tally.Trials(), progress.Done(j)

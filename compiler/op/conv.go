@@ -123,8 +123,7 @@ func addBias(l *Lowering, n *Node, acc Operand, in []Operand, k int) Operand {
 	}
 	var bias *Operand
 	if n.Has(k) {
-		b := l.Readable(in[k])
-		bias = &b
+		bias = new(l.Readable(in[k]))
 	}
 	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
 		e := acc.At(i...)

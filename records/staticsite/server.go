@@ -201,17 +201,14 @@ func explain(ctx context.Context, err error) error {
 	if call, is := errors.AsType[*url.Error](err); is {
 		err = call.Err
 	}
-	var verify *tls.CertificateVerificationError
-	var unknown x509.UnknownAuthorityError
-	var host *net.DNSError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return fmt.Errorf("the server's certificate is signed by an unknown authority: name its authorities with --tls-ca: %w", err)
-	case errors.As(err, &verify):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return fmt.Errorf("the server's certificate is not valid for it: check the address: %w", err)
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("the server does not speak TLS: check the address and its port: %w", err)
-	case errors.As(err, &host):
+	case errors.As(err, new(*net.DNSError)):
 		return fmt.Errorf("the server's host name is not known: check its spelling, and DNS: %w", err)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
