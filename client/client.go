@@ -83,10 +83,8 @@ const answerTime = 5 * time.Second
 func extendContext(ctx context.Context, by time.Duration) (longer context.Context, done func()) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(by)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(by):
 			cancel(context.Cause(ctx))
 		case <-longer.Done():
 		}

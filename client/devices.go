@@ -298,9 +298,7 @@ const pollInterval = 2 * time.Second
 func (p Patience) Try(ctx context.Context, attempt func(context.Context) error) error {
 	var over <-chan time.Time
 	if p.Most > 0 {
-		timer := time.NewTimer(p.Most)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(p.Most)
 	}
 	for said := ""; ; {
 		err := attempt(ctx)

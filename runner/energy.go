@@ -269,8 +269,7 @@ func positive(watts float64, m *EnergyMeter) (float64, error) {
 
 // watch polls the sensor until the reading ends, at least once.
 func (r *EnergyReading) watch() {
-	tick := time.NewTicker(between)
-	defer tick.Stop()
+	tick := time.Tick(between)
 	for {
 		watts, err := r.meter.look()
 		if err != nil {
@@ -281,7 +280,7 @@ func (r *EnergyReading) watch() {
 		select {
 		case <-r.stop:
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

@@ -96,10 +96,8 @@ func (s *session) drain(ctx, life context.Context, idle <-chan struct{}) {
 	case <-life.Done():
 		return
 	}
-	timer := time.NewTimer(s.cfg.DrainGrace)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(s.cfg.DrainGrace):
 	case <-idle:
 	case <-life.Done():
 	}
@@ -111,15 +109,14 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 	next := time.NewTimer(rand.N(s.interval))
 	defer next.Stop()
 	var complaints retry.RepeatedErrors
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	look := time.Tick(lookEvery)
 	heldBy := ""
 	for {
 		select {
 		case <-life.Done():
 			return
 		case <-next.C:
-		case <-look.C:
+		case <-look:
 			if (s.machineHeldBy() == "") == (heldBy == "") {
 				continue
 			}

@@ -358,14 +358,13 @@ func limitMemory(ctx context.Context) {
 	}
 	before := debug.SetMemoryLimit(minMemoryBytes)
 	defer debug.SetMemoryLimit(before)
-	ticker := time.NewTicker(memoryInterval)
-	defer ticker.Stop()
+	tick := time.Tick(memoryInterval)
 	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-tick:
 		}
 		metrics.Read(inUse)
 		used := int64(inUse[0].Value.Uint64() + inUse[1].Value.Uint64())

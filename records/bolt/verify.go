@@ -50,8 +50,7 @@ type verification struct{ records.Report }
 func lockShared(ctx context.Context, f *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, defaultLockTimeout)
 	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
+	tick := time.Tick(50 * time.Millisecond)
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 		if err == nil {
@@ -63,7 +62,7 @@ func lockShared(ctx context.Context, f *os.File) error {
 		select {
 		case <-ctx.Done():
 			return bolterrors.ErrTimeout
-		case <-ticker.C:
+		case <-tick:
 		}
 	}
 }

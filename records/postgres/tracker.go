@@ -214,10 +214,8 @@ func (db *DB) fence(ctx context.Context, tx pgx.Tx, number int64) error {
 
 // pause waits until the time has passed, ctx ends, or stop is closed (nil never).
 func pause(ctx context.Context, stop <-chan struct{}, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 		return nil
 	case <-stop:
 		return records.ErrClosed

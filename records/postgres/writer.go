@@ -88,8 +88,7 @@ func (db *DB) enqueue(c commit) *records.Pending {
 func (db *DB) write() {
 	defer close(db.stopped)
 	defer db.disconnect()
-	check := time.NewTicker(checkEvery)
-	defer check.Stop()
+	check := time.Tick(checkEvery)
 	for {
 		group, closing := db.take()
 		switch {
@@ -104,7 +103,7 @@ func (db *DB) write() {
 		case <-db.ending:
 		case <-db.doubted:
 			db.check()
-		case <-check.C:
+		case <-check:
 			db.check()
 		}
 	}

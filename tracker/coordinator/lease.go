@@ -64,11 +64,9 @@ func (e *Coordinator) Lease(ctx context.Context, session, name string, patience 
 
 // await waits until the request is granted, its patience runs out, or its call ends.
 func (e *Coordinator) await(ctx context.Context, waiter *state.Waiter, w *wait, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-w.answered:
-	case <-timer.C:
+	case <-time.After(patience):
 	case <-ctx.Done():
 	case <-e.closing:
 	}

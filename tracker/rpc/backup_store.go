@@ -98,13 +98,11 @@ func (w *chunkWriter) flush() error {
 	if len(w.pending) == 0 {
 		return nil
 	}
-	timer := time.NewTimer(backupPatience)
-	defer timer.Stop()
 	select {
 	case w.out <- w.pending:
 		w.pending = make([]byte, 0, wire.PieceBytes)
 		return nil
-	case <-timer.C:
+	case <-time.After(backupPatience):
 		return errSlowBackup
 	case <-w.closing:
 		return fmt.Errorf("tracker is stopping: %w", context.Canceled)

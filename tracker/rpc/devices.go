@@ -91,8 +91,7 @@ func (s *Services) DrainDevice(ctx context.Context, req *tilthv1.DrainDeviceRequ
 
 // awaitDrain waits until the device is drained or the wait is over.
 func (s *Services) awaitDrain(ctx context.Context, name string, wait time.Duration) (*tilthv1.Device, error) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	timer := time.After(wait)
 	for over := wait == 0; ; {
 		var out *tilthv1.Device
 		var changed <-chan struct{}
@@ -106,7 +105,7 @@ func (s *Services) awaitDrain(ctx context.Context, name string, wait time.Durati
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-timer:
 			over = true
 		case <-s.coordinator.Closing():
 			over = true

@@ -26,8 +26,7 @@ const healthInterval = time.Second
 // ServeHealth updates a gRPC health server until ctx ends. The empty name is the health of the process, which ready
 // returns; services that need agents have their own. agents returns a tracker with the sessions of all agents, or nil.
 func ServeHealth(ctx context.Context, server *health.Server, ready func(context.Context) error, agents func() *coordinator.Coordinator, log *slog.Logger) {
-	ticker := time.NewTicker(healthInterval)
-	defer ticker.Stop()
+	tick := time.Tick(healthInterval)
 	well := true
 	for ctx.Err() == nil {
 		within, cancel := context.WithTimeout(ctx, 2*healthInterval)
@@ -46,7 +45,7 @@ func ServeHealth(ctx context.Context, server *health.Server, ready func(context.
 			}
 		}
 		select {
-		case <-ticker.C:
+		case <-tick:
 		case <-ctx.Done():
 		}
 	}

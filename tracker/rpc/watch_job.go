@@ -117,9 +117,7 @@ func (w *watcher) catchUp() error {
 func (w *watcher) follow() error {
 	var again <-chan time.Time
 	if w.statuses {
-		ticker := time.NewTicker(statusEvery)
-		defer ticker.Stop()
-		again = ticker.C
+		again = time.Tick(statusEvery)
 		if err := w.sendStatus(); err != nil {
 			return err
 		}

@@ -280,14 +280,13 @@ type note struct {
 
 // Run samples counters until ctx ends. Alerts need them to compute growth.
 func (s *Site) Run(ctx context.Context) {
-	tick := time.NewTicker(noteEvery)
-	defer tick.Stop()
+	tick := time.Tick(noteEvery)
 	for {
 		m := s.gather()
 		s.history.note(m, s.Now())
 		s.problems(view{now: m, at: s.Now(), notReady: s.Checks.Ready(ctx)})
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}

@@ -114,8 +114,7 @@ func (s *Site) writeChanges(w http.ResponseWriter, r *http.Request, regularly bo
 		}
 		return c.Flush()
 	}
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	look := time.Tick(lookEvery)
 	pace := time.NewTicker(changedEvery)
 	defer pace.Stop()
 	err := write("retry: 5000\n: changes of this page\n\n")
@@ -124,7 +123,7 @@ func (s *Site) writeChanges(w http.ResponseWriter, r *http.Request, regularly bo
 		select {
 		case <-pace.C:
 			due = changes
-		case <-look.C:
+		case <-look:
 			if s.Auth.Valid(r) != nil {
 				return nil
 			}

@@ -44,11 +44,10 @@ func NewLive(terminal Terminal, t *progress.Tally, budget Budget, now func() tim
 }
 
 func (l *Live) refresh() {
-	tick := time.NewTicker(refreshEvery)
-	defer tick.Stop()
+	tick := time.Tick(refreshEvery)
 	for {
 		select {
-		case <-tick.C:
+		case <-tick:
 			l.draw()
 		case <-l.stop:
 			return
