@@ -527,6 +527,10 @@ type EventRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The event; of several, the first, without the fields of TrialRow. The others have the following sequence numbers.
 	Event *v1.JobEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	// Not used: files of schema 1 had the key of a trial's record here.
+	//
+	// Deprecated: Marked as deprecated in tilth/store/v1/store.proto.
+	RecordKey []byte `protobuf:"bytes,2,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
 	// Trials that were recorded together, in order.
 	Trials        []*TrialRow `protobuf:"bytes,3,rep,name=trials,proto3" json:"trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -566,6 +570,14 @@ func (*EventRow) Descriptor() ([]byte, []int) {
 func (x *EventRow) GetEvent() *v1.JobEvent {
 	if x != nil {
 		return x.Event
+	}
+	return nil
+}
+
+// Deprecated: Marked as deprecated in tilth/store/v1/store.proto.
+func (x *EventRow) GetRecordKey() []byte {
+	if x != nil {
+		return x.RecordKey
 	}
 	return nil
 }
@@ -770,10 +782,12 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
 	"remeasured\x12\x19\n" +
-	"\bbuilt_by\x18x \x01(\tR\abuiltBy\"l\n" +
+	"\bbuilt_by\x18x \x01(\tR\abuiltBy\"\x89\x01\n" +
 	"\bEventRow\x12(\n" +
-	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x120\n" +
-	"\x06trials\x18\x03 \x03(\v2\x18.tilth.store.v1.TrialRowR\x06trialsJ\x04\b\x02\x10\x03\"y\n" +
+	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12!\n" +
+	"\n" +
+	"record_key\x18\x02 \x01(\fB\x02\x18\x01R\trecordKey\x120\n" +
+	"\x06trials\x18\x03 \x03(\v2\x18.tilth.store.v1.TrialRowR\x06trials\"y\n" +
 	"\bTrialRow\x12\x1d\n" +
 	"\n" +
 	"record_key\x18\x01 \x01(\fR\trecordKey\x12!\n" +
