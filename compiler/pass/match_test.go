@@ -136,3 +136,24 @@ func TestProductsOfTilesMayBeSmallerThanTiles(t *testing.T) {
 		}
 	}
 }
+
+// TestOperandsAreInTheirMemory, the second one of a sum, too.
+func TestOperandsAreInTheirMemory(t *testing.T) {
+	flat := func(name string) *expr.Tensor { return ir.Flat(name, array.Float32, 8) }
+	sum := func(to, a, b *expr.Tensor) ir.Block {
+		lane := number("lane", 8)
+		return ir.Nest(ir.Vector, ir.Block{&ir.Store{Buffer: &ir.Buffer{Tensor: to}, Index: lane, Value: expr.AddE(a.At(lane), b.At(lane))}}, lane)
+	}
+	add := &ir.Instruction{Name: "add", Params: []ir.Param{
+		{Name: "to", Use: ir.Write, Form: ir.Address}, {Name: "a", Use: ir.Read, Form: ir.Address}, {Name: "b", Use: ir.Read, In: ir.Shared, Form: ir.Address},
+	}}
+	add.Meaning = ir.NewMeaning(add, func(f []ir.Formal) ir.Block { return sum(f[0].Buffer.Tensor, f[1].Buffer.Tensor, f[2].Buffer.Tensor) }, flat("to"), flat("a"), flat("b"))
+	x, y := flat("x"), flat("y")
+	b := sum(flat("z"), x, y)
+	if _, err := pass.Tensorized(b, add, nil); err == nil || !strings.Contains(err.Error(), "b lies in") {
+		t.Errorf("an operand in global memory: %v", err)
+	}
+	if args, err := pass.Tensorized(b, add, ir.Allocated{y: {Tensor: y, Space: ir.Shared}}); err != nil || args[1].Tensor != x || args[2].Tensor != y {
+		t.Errorf("%v, %v", args, err)
+	}
+}
