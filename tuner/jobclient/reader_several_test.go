@@ -76,7 +76,7 @@ func TestReaderJoinsModelsLikeTheCompiler(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := work(t, c.model, "")
+			w := work(t, c.model, "strict")
 			w.Job.Spec.NoTransfer = c.noTransfer
 			contents := [][]byte{whole.Encode(), open.Encode(), whole.Encode()}
 			if c.model.GetSeeds() != nil {
