@@ -35,7 +35,7 @@ func argAxis(n *Node) []bool {
 }
 
 func inferArg(n *Node) (Type, error) {
-	get(numbers(n))
+	Get(numbers(n))
 	set := argAxis(n)
 	n.Int("select_last_index", 0)
 	out := []extent.Extent{}

@@ -32,7 +32,7 @@ func blockWindow(n *Node) (window, error) {
 }
 
 func inferCol2Im(n *Node) (Type, error) {
-	win := get(blockWindow(n))
+	win := Get(blockWindow(n))
 	x, block := n.In[0].Shape, extent.Of(array.Elements(win.kernel))
 	if d := n.In[0].DType; d == array.Bool || x.Rank() != 3 || len(win.in) == 0 || !x.At(1).Mod(block).Is(0) || x.At(2) != extent.ShapeOf(win.out...).Elements() {
 		return Type{}, fmt.Errorf("input %v does not fit blocks %v at %v positions", n.In[0].Type, win.kernel, win.out)
@@ -42,7 +42,7 @@ func inferCol2Im(n *Node) (Type, error) {
 
 // lowerCol2Im finds, for each element of the image and each element of a block, the position that contributes it.
 func lowerCol2Im(l *Lowering, n *Node, in []Operand) Operand {
-	win := get(blockWindow(n))
+	win := Get(blockWindow(n))
 	x := l.Readable(in[0])
 	block := array.Elements(win.kernel)
 	zero := expr.Zero(wideType(x.DType))

@@ -26,7 +26,7 @@ func convWindow(n *Node) (window, error) {
 }
 
 func inferConv(n *Node) (Type, error) {
-	d := get(floats(n))
+	d := Get(floats(n))
 	if w := n.In[1].Shape; n.Has(2) && (w.Rank() == 0 || !n.In[2].Shape.Equal(w.Slice(0, 1))) {
 		return Type{}, fmt.Errorf("bias %v does not fit weights %v", n.In[2].Shape, w)
 	}
@@ -39,12 +39,12 @@ func inferWindows(n *Node, d array.DType) (Type, error) {
 	if x.Rank() < 3 || len(w) != x.Rank() {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
 	}
-	channels := get(channelsOf(x))
+	channels := Get(channelsOf(x))
 	groups := n.Int("group", 1)
 	if groups < 1 || channels%groups != 0 || w[0]%groups != 0 || w[1] != channels/groups {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
 	}
-	win := get(convWindow(n))
+	win := Get(convWindow(n))
 	if !slices.Equal(win.kernel, w[2:]) {
 		return Type{}, fmt.Errorf("kernel_shape %v does not fit weights %v", win.kernel, w)
 	}
@@ -83,7 +83,7 @@ func lowerConv(l *Lowering, n *Node, in []Operand) Operand {
 
 // lowerConvSum returns a convolution without bias of an input that is padded with fill.
 func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) Operand {
-	win := get(convWindow(n))
+	win := Get(convWindow(n))
 	rank := x.Shape.Rank()
 	x = win.pad(l, x, fill)
 	depthwise := isDepthwise(n)

@@ -84,12 +84,12 @@ func (w *window) placeTransposed(n *Node, extra []int64) error {
 }
 
 func inferConvTranspose(n *Node) (Type, error) {
-	d := get(floats(n))
+	d := Get(floats(n))
 	x, w := n.In[0].Shape, n.In[1].Shape.Fixed()
 	if x.Rank() < 3 || len(w) != x.Rank() {
 		return Type{}, fmt.Errorf("input %v and weights %v do not fit", x, w)
 	}
-	channels := get(channelsOf(x))
+	channels := Get(channelsOf(x))
 	groups := n.Int("group", 1)
 	if groups < 1 || channels%groups != 0 || w[0] != channels {
 		return Type{}, fmt.Errorf("input %v, weights %v and %d groups do not fit", x, w, groups)
@@ -97,16 +97,16 @@ func inferConvTranspose(n *Node) (Type, error) {
 	if n.Has(2) && !n.In[2].Shape.Equal(extent.Fixed(w[1]*groups)) {
 		return Type{}, fmt.Errorf("bias %v does not fit %d channels", n.In[2].Shape, w[1]*groups)
 	}
-	win := get(transposedWindow(n, x, w))
-	get(newPhases(win, groups, w))
+	win := Get(transposedWindow(n, x, w))
+	Get(newPhases(win, groups, w))
 	return Type{d, extent.Concat(extent.ShapeOf(x.At(0), extent.Of(w[1]*groups)), extent.ShapeOf(win.in...))}, nil
 }
 
 // lowerConvTranspose orders the weights by phase, at compile time if they are known, and computes the phases.
 func lowerConvTranspose(l *Lowering, n *Node, in []Operand) Operand {
-	win := get(transposedWindow(n, n.In[0].Shape, n.In[1].Shape.Fixed()))
-	p := get(newPhases(win, n.Int("group", 1), n.In[1].Shape.Fixed()))
-	taps := get(l.settle(p.order(l, in[1])))
+	win := Get(transposedWindow(n, n.In[0].Shape, n.In[1].Shape.Fixed()))
+	p := Get(newPhases(win, n.Int("group", 1), n.In[1].Shape.Fixed()))
+	taps := Get(l.settle(p.order(l, in[1])))
 	return p.lower(l, n, in[0], taps, in)
 }
 

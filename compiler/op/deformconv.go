@@ -20,7 +20,7 @@ func inferDeformConv(n *Node) (Type, error) {
 	if n.Has(3) {
 		m.In = append(m.In, n.In[3])
 	}
-	t := get(inferConv(&m))
+	t := Get(inferConv(&m))
 	n.err = m.err
 	x, offset, groups := n.In[0].Shape, n.In[2], n.Int("offset_group", 1)
 	if x.Rank() != 4 {
@@ -44,7 +44,7 @@ func inferDeformConv(n *Node) (Type, error) {
 // lowerDeformConv samples the operand at the offsets, for each kernel element and output, then sums the products
 // with the weights as a convolution does.
 func lowerDeformConv(l *Lowering, n *Node, in []Operand) Operand {
-	win := get(convWindow(n))
+	win := Get(convWindow(n))
 	x, offset := l.Readable(in[0]), l.Readable(in[2])
 	groups := n.Int("offset_group", 1)
 	kernel := win.kernel[0] * win.kernel[1]

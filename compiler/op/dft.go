@@ -95,7 +95,7 @@ func newDFT(n *Node) (*transform, error) {
 }
 
 func inferDFT(n *Node) (Type, error) {
-	t := get(newDFT(n))
+	t := Get(newDFT(n))
 	shape := n.In[0].Shape.With(t.axis, extent.Of(t.bins))
 	return Type{n.In[0].DType, shape.With(shape.Rank()-1, extent.Of(2))}, nil
 }
@@ -126,7 +126,7 @@ func (t *transform) matrix(b *Budget, d array.DType, rows int64) *array.Array {
 }
 
 func lowerDFT(l *Lowering, n *Node, in []Operand) Operand {
-	t := get(newDFT(n))
+	t := Get(newDFT(n))
 	x := l.matrix(in[0])
 	d := wideType(x.DType)
 	m := l.Made(t.matrix(l.budget, d, t.read))
@@ -182,13 +182,13 @@ func newSTFT(n *Node) (*frames, error) {
 }
 
 func inferSTFT(n *Node) (Type, error) {
-	t := get(newSTFT(n))
+	t := Get(newSTFT(n))
 	return Type{n.In[0].DType, extent.ShapeOf(n.In[0].Shape.At(0), t.count, extent.Of(t.bins), extent.Of(2))}, nil
 }
 
 // lowerSTFT multiplies the matrix by the window, at compile time if that is known.
 func lowerSTFT(l *Lowering, n *Node, in []Operand) Operand {
-	t := get(newSTFT(n))
+	t := Get(newSTFT(n))
 	x := l.matrix(in[0])
 	m := l.Made(t.matrix(l.budget, wideType(x.DType), t.length))
 	if n.Has(2) {
@@ -196,7 +196,7 @@ func lowerSTFT(l *Lowering, n *Node, in []Operand) Operand {
 		weighed := l.Map("window", m.Shape, RowMajor(4), func(i []expr.Expr) expr.Expr {
 			return expr.MulE(m.At(i...), wide(window.At(i[0])))
 		})
-		m = get(l.settle(weighed))
+		m = Get(l.settle(weighed))
 	}
 	acc := l.Reduce("stft", expr.Sum, n.Out.Shape, RowMajor(4), extent.Fixed(t.length, t.parts), func(i, r []expr.Expr) expr.Expr {
 		j := []expr.Expr{i[0], expr.AddE(expr.MulE(i[1], expr.I(t.step)), r[0]), r[1]}

@@ -135,8 +135,8 @@ func (s *subscripts) shape(labels []rune) extent.Shape {
 }
 
 func inferEinsum(n *Node) (Type, error) {
-	d := get(numbers(n))
-	s := get(parseSubscripts(n))
+	d := Get(numbers(n))
+	s := Get(parseSubscripts(n))
 	return Type{d, s.shape(s.result)}, nil
 }
 
@@ -149,7 +149,7 @@ type labelled struct {
 // lowerEinsum multiplies operands pairwise from left to right, and sums over each label as soon as no remaining
 // operand uses it. The scheduler sees a product of two as a matrix product.
 func lowerEinsum(l *Lowering, n *Node, in []Operand) Operand {
-	s := get(parseSubscripts(n))
+	s := Get(parseSubscripts(n))
 	acc := labelled{l.matrix(in[0]), s.operands[0]}
 	for k := 1; k < len(in); k++ {
 		labels := s.result

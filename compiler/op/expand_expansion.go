@@ -35,7 +35,7 @@ func expand(f func(e *expansion) []*Item) Expansion {
 	}
 }
 
-// failure is the panic value of a failed expansion, lowering or shape rule; catchFailure converts it to an error.
+// failure is the panic value of a failed expansion, lowering, shape rule or pass; catchFailure makes it an error.
 type failure struct{ error }
 
 func catchFailure(err *error) {
@@ -48,8 +48,17 @@ func catchFailure(err *error) {
 	}
 }
 
-// get returns a result, or ends the expansion, lowering or shape rule if there is an error.
-func get[T any](result T, err error) T {
+// Catching returns f as a function that returns the error at which Get ended it.
+func Catching[T any](f func(T)) func(T) error {
+	return func(x T) (err error) {
+		defer catchFailure(&err)
+		f(x)
+		return nil
+	}
+}
+
+// Get returns a result, or ends the expansion, lowering, shape rule or pass if there is an error.
+func Get[T any](result T, err error) T {
 	if err != nil {
 		panic(failure{err})
 	}
@@ -124,7 +133,7 @@ func (e *expansion) itself(in ...*Value) *Value {
 
 func (e *expansion) add(n Node, in []*Value) *Value {
 	e.check()
-	return get(e.Add(n, in...))
+	return Get(e.Add(n, in...))
 }
 
 // known returns a constant.

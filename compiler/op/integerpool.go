@@ -18,7 +18,7 @@ const (
 func integerPoolDef(d Def, infer func(n *Node) (Type, error)) Def {
 	d.Internal = true
 	d.Infer = func(n *Node) (Type, error) {
-		get(integers(n))
+		Get(integers(n))
 		t, err := infer(n)
 		t.DType = array.Int32
 		return t, err
@@ -27,7 +27,7 @@ func integerPoolDef(d Def, infer func(n *Node) (Type, error)) Def {
 }
 
 func lowerWindowSum(l *Lowering, n *Node, in []Operand) Operand {
-	win := get(poolWindow(n))
+	win := Get(poolWindow(n))
 	x := win.pad(l, in[0], expr.F(in[0].DType, float64(n.Int("fill", 0))))
 	return slide(l, n, win, asInt32(l, l.Readable(x)), "poolsum", expr.Sum, exact)
 }

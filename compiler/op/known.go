@@ -113,7 +113,7 @@ func inferConstantOfShape(n *Node) (Type, error) {
 	if t.Shape.IsOpen() {
 		return t, nil
 	}
-	get(array.CheckedBytes(value.DType, t.Shape.Fixed()))
+	Get(array.CheckedBytes(value.DType, t.Shape.Fixed()))
 	n.result = n.Budget.array(value.DType, t.Shape.Fixed()...)
 	for at := 0; at < len(n.result.Data); at += len(value.Data) {
 		copy(n.result.Data[at:], value.Data)
@@ -138,7 +138,7 @@ func inferRange(n *Node) (Type, error) {
 		open = open || v.Numbers != nil
 	}
 	if !open {
-		a := get(evalRange(n))
+		a := Get(evalRange(n))
 		n.result = a
 		return Type{a.DType, extent.Fixed(a.Shape...)}, nil
 	}

@@ -35,7 +35,7 @@ func lowerGlobalLpPool(l *Lowering, n *Node, in []Operand) Operand {
 
 // lowerLpPool computes the p-th root of the sum of |x|^p over each window.
 func lowerLpPool(l *Lowering, n *Node, in []Operand) Operand {
-	win := get(poolWindow(n))
+	win := Get(poolWindow(n))
 	x := win.pad(l, in[0], expr.Zero(in[0].DType))
 	return lpRoot(l, n, slide(l, n, win, x, "lppool", expr.Sum, n.lpTerm))
 }

@@ -14,7 +14,7 @@ var lrnDefs = []Def{{
 }}
 
 func inferLRN(n *Node) (Type, error) {
-	d := get(floats(n))
+	d := Get(floats(n))
 	if size := n.Int("size", 0); size < 1 || size > 1<<16 || n.In[0].Shape.Rank() < 2 {
 		return Type{}, fmt.Errorf("a window of %d channels does not fit %v", size, n.In[0].Type)
 	}

@@ -36,7 +36,7 @@ func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape.Max()) }
 
 // inferProduct follows numpy: leading axes broadcast; an operand of rank 1 gets an axis that the result loses again.
 func inferProduct(n *Node, rule typeRule) (Type, error) {
-	d := get(rule(n))
+	d := Get(rule(n))
 	a, b := n.In[0].Shape, n.In[1].Shape
 	if a.Rank() == 0 || b.Rank() == 0 {
 		return Type{}, fmt.Errorf("operands %v and %v must not be scalars", a, b)
@@ -44,7 +44,7 @@ func inferProduct(n *Node, rule typeRule) (Type, error) {
 	if k, k2 := a.At(a.Rank()-1), b.At(max(0, b.Rank()-2)); k != k2 {
 		return Type{}, fmt.Errorf("operands %v and %v do not fit%s", a, b, unequal(k, k2))
 	}
-	batch := get(Broadcast(leading(a), leading(b)))
+	batch := Get(Broadcast(leading(a), leading(b)))
 	shape := slices.Clone(batch.Extents())
 	if a.Rank() > 1 {
 		shape = append(shape, a.At(a.Rank()-2))
@@ -60,7 +60,7 @@ func leading(shape extent.Shape) extent.Shape { return shape.Slice(0, max(0, sha
 
 func lowerMatMul(l *Lowering, n *Node, in []Operand) Operand {
 	a, b := l.matrix(in[0]), l.matrix(in[1])
-	batch := get(Broadcast(leading(a.Shape), leading(b.Shape)))
+	batch := Get(Broadcast(leading(a.Shape), leading(b.Shape)))
 	depth := a.Shape.At(a.Shape.Rank() - 1)
 	rank := n.Out.Shape.Rank()
 	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape, RowMajor(rank), extent.ShapeOf(depth), func(i, r []expr.Expr) expr.Expr {
@@ -119,7 +119,7 @@ func gemmDepth(n *Node) extent.Extent {
 }
 
 func inferGemm(n *Node) (Type, error) {
-	d := get(numbers(n))
+	d := Get(numbers(n))
 	if n.In[0].Shape.Rank() != 2 || n.In[1].Shape.Rank() != 2 {
 		return Type{}, fmt.Errorf("operands %v and %v must have rank 2", n.In[0].Shape, n.In[1].Shape)
 	}

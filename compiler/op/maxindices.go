@@ -64,7 +64,7 @@ func inferMaxUnpool(n *Node) (Type, error) {
 	if rank < 1 || index.DType != array.Int64 || !x.Shape.Equal(index.Shape) || x.DType == array.Bool || x.Shape.IsEmpty() {
 		return Type{}, fmt.Errorf("indices %v do not fit %v", index.Type, x.Type)
 	}
-	natural := get(unpooled(n))
+	natural := Get(unpooled(n))
 	if !n.Has(2) {
 		return Type{x.DType, natural}, nil
 	}
@@ -107,7 +107,7 @@ func unpooled(n *Node) (extent.Shape, error) {
 // none. Indices refer to the natural shape, regardless of output_shape.
 func lowerMaxUnpool(l *Lowering, n *Node, in []Operand) Operand {
 	x, index := l.Readable(in[0]), l.Readable(in[1])
-	natural := get(unpooled(n))
+	natural := Get(unpooled(n))
 	rank := natural.Rank()
 	pooled := x.Shape.Slice(2, rank)
 	last := l.Reduce("last", expr.Maximum, n.Out.Shape, x.Layout, extent.ShapeOf(pooled.Elements()), func(i, r []expr.Expr) expr.Expr {

@@ -56,7 +56,7 @@ func unequalBut(axis int, a, b extent.Shape) string {
 }
 
 func inferConcat(n *Node) (Type, error) {
-	d := get(sameTypes(n))
+	d := Get(sameTypes(n))
 	shape := n.In[0].Shape
 	axis := n.axis(n.Int("axis", 1), shape.Rank())
 	n.check()

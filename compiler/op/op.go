@@ -98,10 +98,10 @@ type Def struct {
 	Kind Kind
 	// MinIn and MaxIn bound the number of operands; MaxIn < 0 means any.
 	MinIn, MaxIn int
-	// Infer is the shape rule. It is called through the function Infer, since get ends it at the first error.
+	// Infer is the shape rule. It is called through the function Infer, since Get ends it at the first error.
 	Infer func(n *Node) (Type, error)
 	// Lower returns the tensor expressions; operands and the result are indexed by the operator's own axes. It is
-	// called through LowerPlain, since get ends it at the first error.
+	// called through LowerPlain, since Get ends it at the first error.
 	Lower func(l *Lowering, n *Node, in []Operand) Operand
 	// Expand expands the operator when the model is read. If Expands is set, it applies only to nodes for which
 	// Expands holds, and the others are lowered.

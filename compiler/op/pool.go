@@ -40,12 +40,12 @@ func poolWindow(n *Node) (window, error) {
 }
 
 func inferPool(n *Node) (Type, error) {
-	d := get(numbers(n))
+	d := Get(numbers(n))
 	x := n.In[0].Shape
 	if x.Rank() < 3 {
 		return Type{}, fmt.Errorf("input %v has no spatial axes", x)
 	}
-	win := get(poolWindow(n))
+	win := Get(poolWindow(n))
 	n.Int("storage_order", 0)
 	if n.Output > 0 {
 		d = array.Int64
@@ -66,7 +66,7 @@ func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Comb
 }
 
 func lowerMaxPool(l *Lowering, n *Node, in []Operand) Operand {
-	win := get(poolWindow(n))
+	win := Get(poolWindow(n))
 	x := win.pad(l, in[0], expr.Lowest(in[0].DType))
 	if n.Output > 0 {
 		return lowerMaxIndices(l, n, win, x)
@@ -83,7 +83,7 @@ func narrow(l *Lowering, n *Node, o Operand) Operand {
 }
 
 func lowerAveragePool(l *Lowering, n *Node, in []Operand) Operand {
-	win := get(poolWindow(n))
+	win := Get(poolWindow(n))
 	x := win.pad(l, in[0], expr.Zero(in[0].DType))
 	sum := slide(l, n, win, x, "poolsum", expr.Sum, exact)
 	includePad := n.Int("count_include_pad", 0) != 0

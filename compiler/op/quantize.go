@@ -171,7 +171,7 @@ func inferIntegerConv(n *Node) (Type, error) {
 	if n.Has(2) && (n.In[2].DType != n.In[0].DType || !n.In[2].Shape.Elements().Is(1)) {
 		return Type{}, fmt.Errorf("the value of padding %v is not a scalar %v", n.In[2].Type, n.In[0].DType)
 	}
-	d := get(integers(n))
+	d := Get(integers(n))
 	return inferWindows(n, d)
 }
 

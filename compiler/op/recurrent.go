@@ -83,7 +83,7 @@ func (s step) def() Def {
 }
 
 func (s step) infer(n *Node) (Type, error) {
-	d := get(floats(n))
+	d := Get(floats(n))
 	z := n.In[0].Shape
 	if z.Rank() != 2 || z.At(1).IsOpen() || z.Max()[1]%s.gates != 0 {
 		return Type{}, fmt.Errorf("%v are not %d gates side by side", n.In[0].Type, s.gates)

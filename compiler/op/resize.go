@@ -27,7 +27,7 @@ func inferResize(n *Node) (Type, error) {
 	if n.In[0].DType == array.Bool && n.Text("mode", "nearest") != "nearest" {
 		return Type{}, fmt.Errorf("input %v has no numbers to interpolate", n.In[0].Type)
 	}
-	r := get(newResize(n))
+	r := Get(newResize(n))
 	n.resize = r
 	if r.mode == "nearest" {
 		moves := *n.def
@@ -38,9 +38,9 @@ func inferResize(n *Node) (Type, error) {
 }
 
 func newResize(n *Node) (*resize, error) {
-	extents, mode := get(resizeExtents(n)), get(resizeMode(n))
+	extents, mode := Get(resizeExtents(n)), Get(resizeMode(n))
 	r := &resize{mode: mode, outside: n.Float("extrapolation_value", 0), shape: n.In[0].Shape}
-	k := get(newKernel(n, mode))
+	k := Get(newKernel(n, mode))
 	for _, e := range extents {
 		r.shape = r.shape.With(e.axis, e.out)
 		if e.out.Max() > maxSamples {
@@ -49,7 +49,7 @@ func newResize(n *Node) (*resize, error) {
 		if e.out.Max() == 0 {
 			continue
 		}
-		if s := get(k.sample(n.Budget, e)); s != nil {
+		if s := Get(k.sample(n.Budget, e)); s != nil {
 			r.axes = append(r.axes, s)
 		}
 	}
@@ -160,7 +160,7 @@ func resizeExtents(n *Node) ([]resizedAxis, error) {
 }
 
 func readScales(n *Node, k int, axes []resizedAxis) error {
-	scales := get(knownScales(n, k))
+	scales := Get(knownScales(n, k))
 	if len(scales) != len(axes) {
 		return fmt.Errorf("%d scales for %d axes", len(scales), len(axes))
 	}
@@ -207,7 +207,7 @@ func knownScales(n *Node, k int) (scales []scale, _ error) {
 			factors = append(factors, float64(v))
 		}
 	} else {
-		factors = get(n.knownFloats(k, "scales"))
+		factors = Get(n.knownFloats(k, "scales"))
 	}
 	for _, f := range factors {
 		if !(f > 0 && f <= maxSamples) {
@@ -273,7 +273,7 @@ func readRegion(n *Node, k int, axes []resizedAxis) error {
 	if k < 0 || !n.Has(k) {
 		return fmt.Errorf("tf_crop_and_resize needs input 1 (roi)")
 	}
-	roi := get(n.knownFloats(k, "roi"))
+	roi := Get(n.knownFloats(k, "roi"))
 	if len(roi) != 2*len(axes) {
 		return fmt.Errorf("%d numbers in input 1 (roi) for %d axes", len(roi), len(axes))
 	}

@@ -19,7 +19,7 @@ var signalWindowDefs = []Def{
 func cosineWindow(name string, a, b, c float64) Def {
 	return knownDef(name, 1, 1, func(n *Node) (*array.Array, error) {
 		size := n.KnownInts(0, "size")
-		d := get(outputType(n))
+		d := Get(outputType(n))
 		if len(size) != 1 || size[0] < 0 || size[0] > maxSamples {
 			return nil, fmt.Errorf("input 0 (size) %v is out of range", size)
 		}
@@ -52,13 +52,13 @@ func outputType(n *Node) (array.DType, error) {
 func evalMelWeights(n *Node) (*array.Array, error) {
 	var v [5]float64
 	for k := range v {
-		list := get(n.knownFloats(k, "scalar"))
+		list := Get(n.knownFloats(k, "scalar"))
 		if len(list) != 1 {
 			return nil, fmt.Errorf("input %d is not a scalar", k)
 		}
 		v[k] = list[0]
 	}
-	d := get(outputType(n))
+	d := Get(outputType(n))
 	mels, length, rate := int64(v[0]), v[1], v[2]
 	if !(v[0] >= 1 && v[0] <= 1<<16 && length >= 1 && length <= 1<<24 && rate >= 1 && v[3] >= 0 && v[4] >= v[3]) {
 		return nil, fmt.Errorf("%g mel bins from %g to %g Hz of a spectrum of %g at %g Hz are out of range", v[0], v[3], v[4], length, rate)

@@ -34,7 +34,7 @@ func topKCount(n *Node) extent.Extent {
 }
 
 func inferTopK(n *Node) (Type, error) {
-	d := get(numbers(&Node{In: n.In[:1]}))
+	d := Get(numbers(&Node{In: n.In[:1]}))
 	axis, k := topKAxis(n), topKCount(n)
 	n.Int("largest", 1)
 	n.check()
