@@ -23,7 +23,7 @@ import (
 // Measured on one core (Zen 4, AVX2), default schedules: a layer of bert_small (8 heads, 128 tokens) took 534 us in
 // three kernels, with panels of the keys, and takes 468 us in one; a layer of vit-b-16 (12 heads, 197 tokens) 1751
 // us and 1711 us. Fusion also saves the memory of the scores, which grows quadratically in the tokens.
-func fuseAttention(g *graph.Graph) error {
+func fuseAttention(g *graph.Graph) {
 	readers := g.Users()
 	for _, n := range slices.Clone(g.Nodes) {
 		m, ok := matchAttention(g, readers, n)
@@ -55,7 +55,6 @@ func fuseAttention(g *graph.Graph) error {
 		g.Splice(slices.Index(g.Nodes, n), nodes...)
 		readers = g.Users()
 	}
-	return nil
 }
 
 // attention is a matched attention.
@@ -190,7 +189,7 @@ func (m *attention) takeScale(n *graph.Node) *graph.Value {
 
 // hoistScales moves a multiplication of queries or keys by one known number, as in vision transformers, into the
 // scale of the attention. This saves a pass over memory for each operand.
-func hoistScales(g *graph.Graph) error {
+func hoistScales(g *graph.Graph) {
 	readers := g.Users()
 	for k, n := range g.Nodes {
 		if !n.Is(op.FusedAttention) {
@@ -205,14 +204,9 @@ func hoistScales(g *graph.Graph) error {
 		}
 		attrs := maps.Clone(n.Attrs)
 		attrs["scale"] = &onnx.Attribute{Name: "scale", Type: onnx.AttrFloat, Float: float32(scale * n.Float("scale", 1))}
-		scaled, err := g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: attrs}, n.Result.Name, slices.Clone(n.Operands)...)
-		if err != nil {
-			return err
-		}
-		g.Splice(k, scaled)
+		g.Splice(k, op.Get(g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: attrs}, n.Result.Name, slices.Clone(n.Operands)...)))
 		readers = g.Users()
 	}
-	return nil
 }
 
 // dropScale removes the multiplication by one known number from the producers of v and returns the number, or 1.
@@ -251,33 +245,29 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 	if keys == nil || values == nil || keys.Shape.At(1) != values.Shape.At(1) || len(operands) > 3 && !isSameForHeads(operands[3]) {
 		return nil
 	}
-	b := &heads{Graph: g, name: q.Name, opset: turned.Opset}
-	groups, each := keys.Shape.At(1), q.Shape.At(1).Over(keys.Shape.At(1))
-	list := []*graph.Value{
-		b.reshape(q, q.Shape.At(0), groups, each, q.Shape.At(2), q.Shape.At(3)),
-		b.apply(op.Transpose, map[string]*onnx.Attribute{"perm": {Name: "perm", Type: onnx.AttrInts, Ints: []int64{0, 1, 2, 4, 3}}}, keys),
-		values,
-	}
-	if len(operands) > 3 {
-		mask := operands[3]
-		if s := mask.Shape; s.Rank() == 4 {
-			mask = b.reshape(mask, s.At(0), extent.Of(1), extent.Of(1), s.At(2), s.At(3))
+	b := &heads{Graph: g, name: q.Name}
+	swapped := map[string]*onnx.Attribute{"perm": {Name: "perm", Type: onnx.AttrInts, Ints: []int64{0, 1, 2, 4, 3}}}
+	attend := op.Catching(func(b *heads) {
+		groups, each := keys.Shape.At(1), q.Shape.At(1).Over(keys.Shape.At(1))
+		list := []*graph.Value{
+			b.reshape(q, q.Shape.At(0), groups, each, q.Shape.At(2), q.Shape.At(3)),
+			b.add(op.Get(g.Apply(op.Node{Name: b.name, Op: op.Transpose, Opset: turned.Opset, Attrs: swapped, Outputs: 1}, g.NextName(b.name), keys))),
+			values,
 		}
-		list = append(list, mask)
-	}
-	if b.err != nil {
+		if len(operands) > 3 {
+			mask := operands[3]
+			if s := mask.Shape; s.Rank() == 4 {
+				mask = b.reshape(mask, s.At(0), extent.Of(1), extent.Of(1), s.At(2), s.At(3))
+			}
+			list = append(list, mask)
+		}
+		fused := b.add(op.Get(fuse(list...)))
+		y := b.reshape(fused, q.Shape.At(0), q.Shape.At(1), q.Shape.At(2), fused.Shape.At(4))
+		y.Name, fused.Name = fused.Name, y.Name
+	})
+	if attend(b) != nil {
 		return nil
 	}
-	fused, err := fuse(list...)
-	if err != nil {
-		return nil
-	}
-	b.nodes = append(b.nodes, fused)
-	y := b.reshape(fused.Result, q.Shape.At(0), q.Shape.At(1), q.Shape.At(2), fused.Out.Shape.At(4))
-	if b.err != nil {
-		return nil
-	}
-	y.Name, fused.Result.Name = fused.Result.Name, y.Name
 	return b.nodes
 }
 
@@ -309,20 +299,10 @@ func isSameForHeads(mask *graph.Value) bool {
 type heads struct {
 	*graph.Graph
 	name  string
-	opset int64
 	nodes []*graph.Node
-	err   error
 }
 
-func (b *heads) apply(name string, attrs map[string]*onnx.Attribute, in ...*graph.Value) *graph.Value {
-	if b.err != nil {
-		return nil
-	}
-	n, err := b.Apply(op.Node{Name: b.name, Op: name, Opset: b.opset, Attrs: attrs, Outputs: 1}, b.NextName(b.name), in...)
-	if err != nil {
-		b.err = err
-		return nil
-	}
+func (b *heads) add(n *graph.Node) *graph.Value {
 	b.nodes = append(b.nodes, n)
 	return n.Result
 }
@@ -331,16 +311,7 @@ func (b *heads) reshape(v *graph.Value, shape ...extent.Extent) *graph.Value {
 	if v.Const != nil {
 		return b.Constant(b.NextName(b.name), &array.Array{DType: v.Const.DType, Shape: extent.ShapeOf(shape...).Fixed(), Data: v.Const.Data})
 	}
-	if b.err != nil {
-		return nil
-	}
-	n, err := viewOf(b.Graph, v, extent.ShapeOf(shape...), b.name, b.NextName(b.name))
-	if err != nil {
-		b.err = err
-		return nil
-	}
-	b.nodes = append(b.nodes, n)
-	return n.Result
+	return b.add(op.Get(viewOf(b.Graph, v, extent.ShapeOf(shape...), b.name, b.NextName(b.name))))
 }
 
 // viewOf returns a value in another shape; the elements must be at the same places in memory.

@@ -11,7 +11,7 @@ import (
 
 // foldBatchNorms turns each batch normalisation with known statistics into one multiplication and addition per
 // channel, and folds those into the weights of a convolution or dense layer without other readers.
-func foldBatchNorms(g *graph.Graph) error {
+func foldBatchNorms(g *graph.Graph) {
 	users := g.Users()
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]
@@ -22,22 +22,15 @@ func foldBatchNorms(g *graph.Graph) error {
 		g.Budget.Bytes(32 * int64(len(n.In[1].Const.Data))) // factors and terms, as float64 and as constants
 		scale, shift := scaleAndShift(n)
 		if p := n.Operands[0].Producer; p != nil && len(users[n.Operands[0]]) == 1 && !g.IsOutput(n.Operands[0]) && foldable(p) {
-			folded, err := scaleWeights(g, n, p, scale, shift)
-			if err != nil {
-				return err
-			}
+			folded := scaleWeights(g, n, p, scale, shift)
 			users[folded.Result] = users[n.Result]
 			k--
 			continue
 		}
-		nodes, err := scaleNodes(g, n, scale, shift)
-		if err != nil {
-			return err
-		}
+		nodes := scaleNodes(g, n, scale, shift)
 		g.Nodes = slices.Replace(g.Nodes, k, k+1, nodes...)
 		users[nodes[1].Result] = users[n.Result]
 	}
-	return nil
 }
 
 // scaleAndShift returns the factor and the term of each channel.
@@ -59,7 +52,7 @@ func foldable(n *graph.Node) bool {
 }
 
 // scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
-func scaleWeights(g *graph.Graph, n, p *graph.Node, scale, shift []float64) (*graph.Node, error) {
+func scaleWeights(g *graph.Graph, n, p *graph.Node, scale, shift []float64) *graph.Node {
 	g.Budget.Bytes(int64(len(p.Operands[1].Const.Data)))
 	product, _ := p.Product()
 	weights := scaleChannels(p.Operands[1].Const, product.WeightAxis, scale)
@@ -71,15 +64,12 @@ func scaleWeights(g *graph.Graph, n, p *graph.Node, scale, shift []float64) (*gr
 		}
 		bias.SetFloat(int64(c), s)
 	}
-	folded, err := g.Apply(op.Node{Name: p.Name, Op: p.Op, Opset: p.Opset, Attrs: p.Attrs}, n.Result.Name,
-		p.Operands[0], g.Constant(p.Operands[1].Name, weights), g.Constant(p.Name+".bias", bias))
-	if err != nil {
-		return nil, err
-	}
+	folded := op.Get(g.Apply(op.Node{Name: p.Name, Op: p.Op, Opset: p.Opset, Attrs: p.Attrs}, n.Result.Name,
+		p.Operands[0], g.Constant(p.Operands[1].Name, weights), g.Constant(p.Name+".bias", bias)))
 	g.Replace(n.Result, folded.Result)
 	g.Nodes[slices.Index(g.Nodes, p)] = folded
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(x *graph.Node) bool { return x == n })
-	return folded, nil
+	return folded
 }
 
 // scaleChannels multiplies the slices of an array along an axis.
@@ -93,7 +83,7 @@ func scaleChannels(a *array.Array, axis int, scale []float64) *array.Array {
 }
 
 // scaleNodes returns a multiplication and an addition equivalent to n.
-func scaleNodes(g *graph.Graph, n *graph.Node, scale, shift []float64) ([]*graph.Node, error) {
+func scaleNodes(g *graph.Graph, n *graph.Node, scale, shift []float64) []*graph.Node {
 	shape := []int64{int64(len(scale))}
 	for range n.Out.Shape.Rank() - 2 {
 		shape = append(shape, 1)
@@ -105,14 +95,8 @@ func scaleNodes(g *graph.Graph, n *graph.Node, scale, shift []float64) ([]*graph
 		}
 		return g.Constant(n.Name+name, a)
 	}
-	mul, err := g.Apply(op.Node{Name: n.Name, Op: op.Mul, Opset: n.Opset}, n.Result.Name+".scaled", n.Operands[0], known(".scale", scale))
-	if err != nil {
-		return nil, err
-	}
-	add, err := g.Apply(op.Node{Name: n.Name, Op: op.Add, Opset: n.Opset}, n.Result.Name, mul.Result, known(".shift", shift))
-	if err != nil {
-		return nil, err
-	}
+	mul := op.Get(g.Apply(op.Node{Name: n.Name, Op: op.Mul, Opset: n.Opset}, n.Result.Name+".scaled", n.Operands[0], known(".scale", scale)))
+	add := op.Get(g.Apply(op.Node{Name: n.Name, Op: op.Add, Opset: n.Opset}, n.Result.Name, mul.Result, known(".shift", shift)))
 	g.Replace(n.Result, add.Result)
-	return []*graph.Node{mul, add}, nil
+	return []*graph.Node{mul, add}
 }

@@ -18,13 +18,13 @@ var moves = []string{"MaxPool", "GlobalMaxPool", op.Concat, op.Reshape, "Flatten
 // multiplies best: it adds 128 to signed ones, or subtracts it from unsigned ones. The known contribution to each
 // sum is subtracted from the results. Bytes quantised within the model get another zero point instead.
 func ShiftBytes(to array.DType) graph.Pass {
-	return graph.Pass{Name: "shift-bytes", Run: func(g *graph.Graph) error {
+	return graph.Pass{Name: "shift-bytes", Run: op.Catching(func(g *graph.Graph) {
 		s := &shift{Graph: g, to: to, from: array.Int8, by: 128, users: g.Users(), wanted: map[*graph.Value]bool{}, shifted: map[*graph.Value]*graph.Value{}}
 		if to == array.Int8 {
 			s.from, s.by = array.Uint8, -128
 		}
-		return s.run()
-	}}
+		s.run()
+	})}
 }
 
 type shift struct {
@@ -39,58 +39,42 @@ type shift struct {
 	made []*graph.Node
 }
 
-func (s *shift) run() error {
+func (s *shift) run() {
 	var nodes []*graph.Node
 	for _, n := range s.Nodes {
 		s.made = nil
-		if err := s.node(n); err != nil {
-			return err
-		}
+		s.node(n)
 		nodes = append(append(nodes, n), s.made...)
 	}
 	s.Nodes = nodes
-	return nil
 }
 
 // node creates the replacement of a node, or of its result if products read it.
-func (s *shift) node(n *graph.Node) error {
+func (s *shift) node(n *graph.Node) {
 	switch {
 	case s.multiplies(n):
-		return s.product(n)
+		s.product(n)
 	case n.Is(op.Dequantize) && s.shifted[n.Operands[0]] != nil && s.zero(n) != nil:
 		in := slices.Clone(n.Operands)
 		in[0] = s.shifted[in[0]]
 		in = append(in[:2], s.zero(n))
-		made, err := s.apply(n.Node, n.Attrs, n.Result.Name, in...)
-		if err == nil {
-			s.Replace(n.Result, made)
-		}
-		return err
+		s.Replace(n.Result, s.apply(n.Node, n.Attrs, n.Result.Name, in...))
 	case n.Out.DType != s.from || !s.wants(n.Result):
-		return nil
 	case n.Is(op.Quantize) && s.zero(n) != nil:
 		attrs := maps.Clone(n.Attrs)
 		attrs["to"] = &onnx.Attribute{Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(s.to))}
-		return s.replace(n, attrs, n.Operands[0], n.Operands[1], s.zero(n))
+		s.shifted[n.Result] = s.apply(n.Node, attrs, n.Result.Name, n.Operands[0], n.Operands[1], s.zero(n))
 	case slices.Contains(moves, n.Op):
 		in := slices.Clone(n.Operands)
 		for k, v := range in {
 			if v != nil && v.DType == s.from {
 				if in[k] = s.shifted[v]; in[k] == nil {
-					return nil
+					return
 				}
 			}
 		}
-		return s.replace(n, n.Attrs, in...)
+		s.shifted[n.Result] = s.apply(n.Node, n.Attrs, n.Result.Name, in...)
 	}
-	return nil
-}
-
-// replace creates the node whose result is the shifted result of another one.
-func (s *shift) replace(n *graph.Node, attrs map[string]*onnx.Attribute, in ...*graph.Value) error {
-	made, err := s.apply(n.Node, attrs, n.Result.Name, in...)
-	s.shifted[n.Result] = made
-	return err
 }
 
 // multiplies reports whether a node is a product of such bytes and known integers.
@@ -136,33 +120,23 @@ func (s *shift) number(v int64) *graph.Value {
 }
 
 // data returns a shifted value: by an additional kernel, if its producer cannot shift it.
-func (s *shift) data(v *graph.Value, n *graph.Node) (*graph.Value, error) {
+func (s *shift) data(v *graph.Value, n *graph.Node) *graph.Value {
 	if made := s.shifted[v]; made != nil {
-		return made, nil
+		return made
 	}
 	by := array.Scalar(array.Int32, float64(s.by))
-	cast := func(to array.DType, v *graph.Value) (*graph.Value, error) {
+	cast := func(to array.DType, v *graph.Value) *graph.Value {
 		return s.apply(&op.Node{Name: n.Name, Op: op.Cast, Opset: n.Opset}, map[string]*onnx.Attribute{
 			"to": {Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(to))}}, v.Name, v)
 	}
-	wide, err := cast(array.Int32, v)
-	if err != nil {
-		return nil, err
-	}
-	if wide, err = s.apply(&op.Node{Name: n.Name, Op: op.Add, Opset: n.Opset}, nil, v.Name, wide, s.Constant("shift", by)); err != nil {
-		return nil, err
-	}
-	s.shifted[v], err = cast(s.to, wide)
-	return s.shifted[v], err
+	wide := s.apply(&op.Node{Name: n.Name, Op: op.Add, Opset: n.Opset}, nil, v.Name, cast(array.Int32, v), s.Constant("shift", by))
+	s.shifted[v] = cast(s.to, wide)
+	return s.shifted[v]
 }
 
 // product multiplies the shifted data and subtracts the contribution of the shift from each result.
-func (s *shift) product(n *graph.Node) error {
-	data, err := s.data(n.Operands[0], n)
-	if err != nil {
-		return err
-	}
-	in := []*graph.Value{data, n.Operands[1]}
+func (s *shift) product(n *graph.Node) {
+	in := []*graph.Value{s.data(n.Operands[0], n), n.Operands[1]}
 	if n.Is(op.IntegerConv) {
 		padding := int64(0)
 		if len(n.Operands) > 2 && n.Operands[2] != nil {
@@ -170,10 +144,7 @@ func (s *shift) product(n *graph.Node) error {
 		}
 		in = append(in, s.number(padding))
 	}
-	sum, err := s.apply(n.Node, n.Attrs, n.Result.Name, in...)
-	if err != nil {
-		return err
-	}
+	sum := s.apply(n.Node, n.Attrs, n.Result.Name, in...)
 	added := s.added(n)
 	readers := s.users[n.Result]
 	if len(readers) == 1 && readers[0].Is(op.Sub) && !s.IsOutput(n.Result) && readers[0].Operands[0] == n.Result {
@@ -184,11 +155,7 @@ func (s *shift) product(n *graph.Node) error {
 			n = readers[0]
 		}
 	}
-	result, err := s.apply(&op.Node{Name: n.Name, Op: op.Sub, Opset: n.Opset}, nil, n.Result.Name, sum, s.Constant(n.Result.Name+".added", added))
-	if err == nil {
-		s.Replace(n.Result, result)
-	}
-	return err
+	s.Replace(n.Result, s.apply(&op.Node{Name: n.Name, Op: op.Sub, Opset: n.Opset}, nil, n.Result.Name, sum, s.Constant(n.Result.Name+".added", added)))
 }
 
 // added returns the contribution of the shift to each channel of a product: the sum of its weights times the shift.
@@ -210,11 +177,8 @@ func (s *shift) added(n *graph.Node) *array.Array {
 	return a
 }
 
-func (s *shift) apply(like *op.Node, attrs map[string]*onnx.Attribute, name string, in ...*graph.Value) (*graph.Value, error) {
-	made, err := s.Apply(op.Node{Name: like.Name, Op: like.Op, Opset: like.Opset, Attrs: attrs}, name, in...)
-	if err != nil {
-		return nil, err
-	}
+func (s *shift) apply(like *op.Node, attrs map[string]*onnx.Attribute, name string, in ...*graph.Value) *graph.Value {
+	made := op.Get(s.Apply(op.Node{Name: like.Name, Op: like.Op, Opset: like.Opset, Attrs: attrs}, name, in...))
 	s.made = append(s.made, made)
-	return made.Result, nil
+	return made.Result
 }

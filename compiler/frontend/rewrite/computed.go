@@ -13,7 +13,7 @@ import (
 
 // mergeComputed merges nodes that compute the same from constants alone. Such nodes exist where a result depends on
 // open extents: each layer of a decoder, for example, computes the positions and masks of tokens after the past.
-func mergeComputed(g *graph.Graph) error {
+func mergeComputed(g *graph.Graph) {
 	first, with := map[string]*graph.Value{}, map[*graph.Value]*graph.Value{}
 	computed := map[*graph.Value]bool{}
 	for _, n := range g.Nodes {
@@ -35,7 +35,6 @@ func mergeComputed(g *graph.Graph) error {
 		}
 	}
 	g.ReplaceAll(with)
-	return nil
 }
 
 // dependsOnIteration reports whether a node is a part of a loop by itself.

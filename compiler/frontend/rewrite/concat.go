@@ -16,7 +16,7 @@ type lineUp struct {
 
 // nestConcats makes a concatenation read an earlier one that already contains some of its operands, as in a dense
 // block, where every layer reads the results of all before it. All then share one buffer.
-func nestConcats(g *graph.Graph) error {
+func nestConcats(g *graph.Graph) {
 	var earlier []lineUp
 	for k, n := range g.Nodes {
 		axis, ok := n.Concat()
@@ -26,16 +26,12 @@ func nestConcats(g *graph.Graph) error {
 		whole := lineUp{n, axis, n.Operands}
 		if inner, at := longestWithin(whole, earlier); inner != nil {
 			in := slices.Replace(slices.Clone(n.Operands), at, at+len(inner.parts), inner.Result)
-			nested, err := g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name, in...)
-			if err != nil {
-				return err
-			}
+			nested := op.Get(g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name, in...))
 			g.Nodes[k], whole.Node = nested, nested
 			g.Replace(n.Result, nested.Result)
 		}
 		earlier = append(earlier, whole)
 	}
-	return nil
 }
 
 // longestWithin returns the concatenation along the same axis that contains the longest run of n's operands, and

@@ -12,24 +12,14 @@ import (
 
 // sliceGathers turns a Gather of one known index into a slice and a reshape, as where exporters separate queries,
 // keys and values or take the first token of a sequence. It is then read in place.
-func sliceGathers(g *graph.Graph) error {
+func sliceGathers(g *graph.Graph) {
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]
-		axis, index, ok := singleIndex(n)
-		if !ok {
-			continue
+		if axis, index, ok := singleIndex(n); ok {
+			s := sliceOf(g, n.Operands[0], axis, index, 1, n.Result.Name+".slice")
+			g.Splice(k, s, op.Get(viewOf(g, s.Result, n.Out.Shape, n.Name, n.Result.Name)))
 		}
-		s, err := sliceOf(g, n.Operands[0], axis, index, 1, n.Result.Name+".slice")
-		if err != nil {
-			return err
-		}
-		r, err := viewOf(g, s.Result, n.Out.Shape, n.Name, n.Result.Name)
-		if err != nil {
-			return err
-		}
-		g.Splice(k, s, r)
 	}
-	return nil
 }
 
 // singleIndex returns the axis and index of a Gather that takes one known index of a computed value.
@@ -50,10 +40,10 @@ func singleIndex(n *graph.Node) (axis int, index int64, ok bool) {
 }
 
 // sliceOf takes count indices of an axis from begin on.
-func sliceOf(g *graph.Graph, v *graph.Value, axis int, begin, count int64, name string) (*graph.Node, error) {
+func sliceOf(g *graph.Graph, v *graph.Value, axis int, begin, count int64, name string) *graph.Node {
 	known := func(what string, k int64) *graph.Value {
 		return g.Constant(fmt.Sprintf("%s.%s", name, what), array.FromInt64([]int64{k}, 1))
 	}
-	return g.Apply(op.Node{Name: name, Op: op.Slice, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, name,
-		v, known("starts", begin), known("ends", begin+count), known("axes", int64(axis)))
+	return op.Get(g.Apply(op.Node{Name: name, Op: op.Slice, Opset: 13, Attrs: map[string]*onnx.Attribute{}}, name,
+		v, known("starts", begin), known("ends", begin+count), known("axes", int64(axis))))
 }

@@ -13,24 +13,17 @@ import (
 //
 // and root-mean-square normalisation, where d is x, with means over the last axes. The quotient may be a product
 // with a reciprocal. The result is one operator, and thus one kernel in place of five.
-func fuseLayerNorms(g *graph.Graph) error {
+func fuseLayerNorms(g *graph.Graph) {
 	for k := len(g.Nodes) - 1; k >= 0; k-- { // backward: the last node of a pattern comes before its parts
 		n := g.Nodes[k]
-		m, ok := matchNorm(n)
-		if !ok {
-			continue
+		if m, ok := matchNorm(n); ok {
+			g.Splice(k, normOf(g, n, m))
 		}
-		fused, err := normOf(g, n, m)
-		if err != nil {
-			return err
-		}
-		g.Splice(k, fused)
 	}
-	return nil
 }
 
 // normOf returns the operator of a normalisation.
-func normOf(g *graph.Graph, n *graph.Node, m layerNorm) (*graph.Node, error) {
+func normOf(g *graph.Graph, n *graph.Node, m layerNorm) *graph.Node {
 	attrs := map[string]*onnx.Attribute{
 		"axis":    {Name: "axis", Type: onnx.AttrInt, Int: int64(m.axis)},
 		"epsilon": {Name: "epsilon", Type: onnx.AttrFloat, Float: m.epsilon},
@@ -46,7 +39,7 @@ func normOf(g *graph.Graph, n *graph.Node, m layerNorm) (*graph.Node, error) {
 	if !m.centred {
 		node.Op, node.Opset = op.RMSNormalization, 23
 	}
-	return g.Apply(node, n.Result.Name, operands...)
+	return op.Get(g.Apply(node, n.Result.Name, operands...))
 }
 
 // layerNorm is a matched normalisation; scale and bias may be nil.

@@ -15,24 +15,18 @@ import (
 // preceding factors and terms, and bounds, such as those of an activation, join the integer bounds. This leaves
 // seven of thirteen operations per result. Results within a rounding error of the midpoint between two integers may
 // change to the other.
-func foldQuantisations(g *graph.Graph) error {
+func foldQuantisations(g *graph.Graph) {
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]
 		if !n.Is(op.Quantize) || !isScalar(n.Operands[1]) || n.Operands[1].DType != array.Float32 || n.Operands[1].Const.Float(0) <= 0 {
 			continue
 		}
 		f := &quantisationFold{Graph: g, readers: g.Users(), node: n, factor: 1 / n.Operands[1].Const.Float(0), low: math.Inf(-1), high: math.Inf(1)}
-		made, err := f.fold()
-		if err != nil {
-			return err
+		if made := f.fold(); len(made) > 0 {
+			g.Splice(k, made...)
+			k += len(made) - 1
 		}
-		if len(made) == 0 {
-			continue
-		}
-		g.Splice(k, made...)
-		k += len(made) - 1
 	}
-	return nil
 }
 
 // quantisationFold is a quantisation under folding.
@@ -46,11 +40,11 @@ type quantisationFold struct {
 }
 
 // fold returns the nodes that replace the quantisation, itself last, or nil if nothing can be folded.
-func (f *quantisationFold) fold() ([]*graph.Node, error) {
+func (f *quantisationFold) fold() []*graph.Node {
 	x := f.unbounded(f.node.Operands[0])
 	scales := f.scales(x, true)
 	if !scales && x == f.node.Operands[0] {
-		return nil, nil
+		return nil
 	}
 	attrs := maps.Clone(f.node.Attrs)
 	for name, bound := range map[string]float64{"low": f.low, "high": f.high} {
@@ -61,14 +55,11 @@ func (f *quantisationFold) fold() ([]*graph.Node, error) {
 	operands := slices.Clone(f.node.Operands)
 	operands[0] = x
 	if scales {
-		var err error
-		if operands[0], err = f.scaled(x); err != nil {
-			return nil, err
-		}
+		operands[0] = f.scaled(x)
 		operands[1] = f.Constant(f.node.Name+".one", array.Scalar(array.Float32, 1))
 	}
-	_, err := f.apply(op.Node{Name: f.node.Name, Op: f.node.Op, Opset: f.node.Opset, Attrs: attrs}, f.node.Result.Name, operands...)
-	return f.made, err
+	f.apply(op.Node{Name: f.node.Name, Op: f.node.Op, Opset: f.node.Opset, Attrs: attrs}, f.node.Result.Name, operands...)
+	return f.made
 }
 
 // unbounded traces back over activations that only clip a value, and records their bounds.
@@ -135,13 +126,12 @@ func (f *quantisationFold) scales(v *graph.Value, terms bool) bool {
 }
 
 // scaled creates the nodes that compute a value times the factor.
-func (f *quantisationFold) scaled(v *graph.Value) (*graph.Value, error) {
+func (f *quantisationFold) scaled(v *graph.Value) *graph.Value {
 	if v.Const != nil {
-		return f.times(v), nil
+		return f.times(v)
 	}
 	n := v.Producer
 	operands := slices.Clone(n.Operands)
-	var err error
 	switch {
 	case n.Is(op.Dequantize):
 		operands[1] = f.times(operands[1])
@@ -154,9 +144,7 @@ func (f *quantisationFold) scaled(v *graph.Value) (*graph.Value, error) {
 		}
 	default:
 		for k := range operands {
-			if operands[k], err = f.scaled(operands[k]); err != nil {
-				return nil, err
-			}
+			operands[k] = f.scaled(operands[k])
 		}
 	}
 	return f.apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, v.Name, operands...)
@@ -171,19 +159,16 @@ func (f *quantisationFold) times(v *graph.Value) *graph.Value {
 	return f.Constant(v.Name, a)
 }
 
-func (f *quantisationFold) apply(n op.Node, name string, operands ...*graph.Value) (*graph.Value, error) {
-	made, err := f.Apply(n, name, operands...)
-	if err != nil {
-		return nil, err
-	}
+func (f *quantisationFold) apply(n op.Node, name string, operands ...*graph.Value) *graph.Value {
+	made := op.Get(f.Apply(n, name, operands...))
 	f.made = append(f.made, made)
-	return made.Result, nil
+	return made.Result
 }
 
 // quantiseParts quantises the operands of a concatenation instead of its result: data movement then takes bytes,
 // and each part is quantised by the kernel that computes it, or requantised from another scale. It leaves parts
 // with other float readers, as in dense blocks, which share one buffer.
-func quantiseParts(g *graph.Graph) error {
+func quantiseParts(g *graph.Graph) {
 	users := g.Users()
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]
@@ -204,36 +189,25 @@ func quantiseParts(g *graph.Graph) error {
 		var made []*graph.Node
 		parts := make([]*graph.Value, len(c.Operands))
 		for i, v := range c.Operands {
-			part, err := g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, v.Name+".quantised", append([]*graph.Value{v}, n.Operands[1:]...)...)
-			if err != nil {
-				return err
-			}
+			part := op.Get(g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, v.Name+".quantised", append([]*graph.Value{v}, n.Operands[1:]...)...))
 			made, parts[i] = append(made, part), part.Result
 		}
-		joined, err := g.Apply(op.Node{Name: c.Name, Op: c.Op, Opset: c.Opset, Attrs: c.Attrs}, n.Result.Name, parts...)
-		if err != nil {
-			return err
-		}
-		made = append(made, joined)
+		made = append(made, op.Get(g.Apply(op.Node{Name: c.Name, Op: c.Op, Opset: c.Opset, Attrs: c.Attrs}, n.Result.Name, parts...)))
 		g.Splice(k, made...)
 		k += len(made) - 1
 	}
-	return nil
 }
 
 // splitDequantised gives each reader of a dequantised value its own dequantisation. The integers are stored then,
 // in a quarter of the memory, and each reader's kernel converts them while it reads.
-func splitDequantised(g *graph.Graph) error {
+func splitDequantised(g *graph.Graph) {
 	users := g.Users()
 	for _, n := range slices.Clone(g.Nodes) {
 		if !n.Is(op.Dequantize) || g.IsOutput(n.Result) || len(users[n.Result]) < 2 {
 			continue
 		}
 		for _, reader := range users[n.Result][1:] {
-			own, err := g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name, n.Operands...)
-			if err != nil {
-				return err
-			}
+			own := op.Get(g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name, n.Operands...))
 			g.Insert(slices.Index(g.Nodes, n)+1, own)
 			for k, v := range reader.Operands {
 				if v == n.Result {
@@ -242,5 +216,4 @@ func splitDequantised(g *graph.Graph) error {
 			}
 		}
 	}
-	return nil
 }

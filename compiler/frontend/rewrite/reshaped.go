@@ -1,12 +1,10 @@
 package rewrite
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
@@ -17,19 +15,13 @@ import (
 // into a product of an operand with these axes, MatMul(Reshape(a), b) + c. Exporters write dense layers of
 // sequences in this form, and only then are the operators that follow elementwise on the product's shape, so that
 // its kernel absorbs them.
-func liftGemms(g *graph.Graph) error {
+func liftGemms(g *graph.Graph) {
 	readers := g.Users()
 	for _, n := range slices.Clone(g.Nodes) {
-		if !isReshapedGemm(g, readers, n) {
-			continue
+		if isReshapedGemm(g, readers, n) {
+			g.Splice(slices.Index(g.Nodes, n), lift(g, n, n.Operands[0].Producer)...)
 		}
-		lifted, err := lift(g, n, n.Operands[0].Producer)
-		if err != nil {
-			return err
-		}
-		g.Splice(slices.Index(g.Nodes, n), lifted...)
 	}
-	return nil
 }
 
 func isReshapedGemm(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *graph.Node) bool {
@@ -44,7 +36,7 @@ func isReshapedGemm(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *g
 }
 
 // lift returns the product with the axes of a reshape of its result.
-func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
+func lift(g *graph.Graph, reshape, gemm *graph.Node) []*graph.Node {
 	name, opset := gemm.Name, gemm.Opset
 	weights := gemm.Operands[1]
 	if gemm.Int("transB", 0) != 0 {
@@ -52,31 +44,17 @@ func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
 		weights = g.Constant(weights.Name+".transposed", g.Budget.Arrange(weights.Const, []int{1, 0}))
 	}
 	shape := reshape.Out.Shape.With(reshape.Out.Shape.Rank()-1, weights.Shape.At(0))
-	var nodes []*graph.Node
-	apply := func(kind string, attrs map[string]*onnx.Attribute, in ...*graph.Value) (*graph.Value, error) {
-		n, err := g.Apply(op.Node{Name: name, Op: kind, Opset: opset, Attrs: attrs}, fmt.Sprintf("%s.%s", name, kind), in...)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-		return n.Result, nil
+	apply := func(kind string, in ...*graph.Value) *graph.Node {
+		return op.Get(g.Apply(op.Node{Name: name, Op: kind, Opset: opset}, name+"."+kind, in...))
 	}
-	rows, err := viewOf(g, gemm.Operands[0], shape, name, fmt.Sprintf("%s.%s", name, op.Reshape))
-	if err != nil {
-		return nil, err
-	}
-	nodes = append(nodes, rows)
-	out, err := apply(op.MatMul, nil, rows.Result, weights)
-	if err != nil {
-		return nil, err
-	}
+	rows := op.Get(viewOf(g, gemm.Operands[0], shape, name, name+"."+op.Reshape))
+	product := apply(op.MatMul, rows.Result, weights)
+	nodes := []*graph.Node{rows, product}
 	if len(gemm.Operands) > 2 && gemm.Operands[2] != nil {
 		bias := gemm.Operands[2]
 		flat := g.Constant(bias.Name+".flat", &array.Array{DType: bias.DType, Shape: []int64{bias.Const.Len()}, Data: bias.Const.Data})
-		if out, err = apply(op.Add, nil, out, flat); err != nil {
-			return nil, err
-		}
+		nodes = append(nodes, apply(op.Add, product.Result, flat))
 	}
-	out.Name = reshape.Result.Name
-	return nodes, nil
+	nodes[len(nodes)-1].Result.Name = reshape.Result.Name
+	return nodes
 }

@@ -24,15 +24,12 @@ import (
 // It keeps weights that are small, have short channels or, in 4 bits, channels that are not a multiple of 32, or have
 // non-finite elements. The pass calls progress, if not nil, with the number of quantised weights and the total.
 func QuantiseWeights(as array.Storage, progress func(quantised, all int)) graph.Pass {
-	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", as.WeightBits), Run: func(g *graph.Graph) error {
+	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", as.WeightBits), Run: op.Catching(func(g *graph.Graph) {
 		q := &weightQuantiser{Graph: g, as: as, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
 		var nodes []*graph.Node
 		replaced := map[*graph.Value]*graph.Value{}
 		for _, n := range g.Nodes {
-			made, err := q.node(n)
-			if err != nil {
-				return err
-			}
+			made := q.node(n)
 			if made == nil {
 				made = []*graph.Node{n}
 			} else {
@@ -45,8 +42,7 @@ func QuantiseWeights(as array.Storage, progress func(quantised, all int)) graph.
 		if progress != nil {
 			progress(q.count(), len(q.all))
 		}
-		return nil
-	}}
+	})}
 }
 
 const (
@@ -104,7 +100,7 @@ func (q *weightQuantiser) count() int {
 }
 
 // node returns the replacement of a node with integer weights; nil for other nodes.
-func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
+func (q *weightQuantiser) node(n *graph.Node) []*graph.Node {
 	switch _, isProduct := n.Product(); {
 	case isProduct && n.Is(op.Conv) && q.multipliesRows(n):
 		if w := q.weights(n, weightsUse{n.Operands[1], asTransposed}, true); w != nil {
@@ -127,7 +123,7 @@ func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 			return q.lookup(n, w)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // isPlainProduct reports whether a node multiplies rows with a matrix, and adds at most a bias.
@@ -269,7 +265,7 @@ func isNormal(scales *array.Array) bool {
 }
 
 // product returns the product of x and the integer matrix of a node, plus the node's bias, as a named value.
-func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWeights, name string) ([]*graph.Node, error) {
+func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWeights, name string) []*graph.Node {
 	attrs := map[string]*onnx.Attribute{
 		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.as.WeightBits},
 		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: x.Shape.At(x.Shape.Rank()-1).Max() / w.scales.Shape.Fixed()[0]},
@@ -282,60 +278,46 @@ func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWei
 	if biased {
 		productName += ".product"
 	}
-	product, err := q.Apply(op.Node{Name: n.Name, Op: op.BlockMatMul, Opset: 1, Attrs: attrs}, productName, operands...)
-	if err != nil || !biased {
-		return []*graph.Node{product}, err
+	made := []*graph.Node{op.Get(q.Apply(op.Node{Name: n.Name, Op: op.BlockMatMul, Opset: 1, Attrs: attrs}, productName, operands...))}
+	if biased {
+		made = append(made, op.Get(q.Apply(op.Node{Name: n.Name, Op: op.Add, Opset: 14}, name, made[0].Result, n.Operands[2])))
 	}
-	sum, err := q.Apply(op.Node{Name: n.Name, Op: op.Add, Opset: 14}, name, product.Result, n.Operands[2])
-	return []*graph.Node{product, sum}, err
+	return made
 }
 
 // pointwise returns a 1x1 convolution as a product of rows, which has channels last.
-func (q *weightQuantiser) pointwise(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
+func (q *weightQuantiser) pointwise(n *graph.Node, w *quantisedWeights) []*graph.Node {
 	rank := int64(n.Out.Shape.Rank())
 	channelsLast, channelsFirst := []int64{0}, []int64{0, rank - 1}
 	for k := int64(1); k < rank-1; k++ {
 		channelsLast, channelsFirst = append(channelsLast, k+1), append(channelsFirst, k)
 	}
-	rows, err := q.transposed(n, n.Operands[0], append(channelsLast, 1), n.Operands[0].Name+".rows")
-	if err != nil {
-		return nil, err
-	}
-	product, err := q.product(n, rows.Result, w, n.Result.Name+".rows")
-	if err != nil {
-		return nil, err
-	}
-	result, err := q.transposed(n, product[len(product)-1].Result, channelsFirst, n.Result.Name)
-	return append(append([]*graph.Node{rows}, product...), result), err
+	rows := q.transposed(n, n.Operands[0], append(channelsLast, 1), n.Operands[0].Name+".rows")
+	product := q.product(n, rows.Result, w, n.Result.Name+".rows")
+	result := q.transposed(n, product[len(product)-1].Result, channelsFirst, n.Result.Name)
+	return append(append([]*graph.Node{rows}, product...), result)
 }
 
 // convolution returns a convolution with integer kernels.
-func (q *weightQuantiser) convolution(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
+func (q *weightQuantiser) convolution(n *graph.Node, w *quantisedWeights) []*graph.Node {
 	var bias *graph.Value
 	if len(n.Operands) > 2 {
 		bias = n.Operands[2]
 	}
 	conv := op.Node{Name: n.Name, Op: op.ScaledConv, Opset: n.Opset, Attrs: n.Attrs}
-	made, err := q.Apply(conv, n.Result.Name, n.Operands[0], w.integers, bias, w.scales)
-	return []*graph.Node{made}, err
+	return []*graph.Node{op.Get(q.Apply(conv, n.Result.Name, n.Operands[0], w.integers, bias, w.scales))}
 }
 
-func (q *weightQuantiser) transposed(n *graph.Node, v *graph.Value, perm []int64, name string) (*graph.Node, error) {
+func (q *weightQuantiser) transposed(n *graph.Node, v *graph.Value, perm []int64, name string) *graph.Node {
 	attrs := map[string]*onnx.Attribute{"perm": {Name: "perm", Type: onnx.AttrInts, Ints: perm}}
-	return q.Apply(op.Node{Name: n.Name, Op: op.Transpose, Opset: 13, Attrs: attrs}, name, v)
+	return op.Get(q.Apply(op.Node{Name: n.Name, Op: op.Transpose, Opset: 13, Attrs: attrs}, name, v))
 }
 
 // lookup returns a node that takes rows of an integer table.
-func (q *weightQuantiser) lookup(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
-	rows, err := q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".integers", w.integers, n.Operands[1])
-	if err != nil {
-		return nil, err
-	}
-	scales, err := q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".scales", w.scales, n.Operands[1])
-	if err != nil {
-		return nil, err
-	}
+func (q *weightQuantiser) lookup(n *graph.Node, w *quantisedWeights) []*graph.Node {
+	rows := op.Get(q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".integers", w.integers, n.Operands[1]))
+	scales := op.Get(q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".scales", w.scales, n.Operands[1]))
 	to := map[string]*onnx.Attribute{"to": {Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(n.Out.DType))}}
-	floats, err := q.Apply(op.Node{Name: n.Name, Op: op.Dequantize, Opset: n.Opset, Attrs: to}, n.Result.Name, rows.Result, scales.Result)
-	return []*graph.Node{rows, scales, floats}, err
+	floats := op.Get(q.Apply(op.Node{Name: n.Name, Op: op.Dequantize, Opset: n.Opset, Attrs: to}, n.Result.Name, rows.Result, scales.Result))
+	return []*graph.Node{rows, scales, floats}
 }
