@@ -10,7 +10,7 @@ import (
 // assignLayouts chooses the memory order of each value's axes: that of the model for inputs and outputs, and the
 // producer's preference for others. Transpositions become layout changes and cost nothing. If a reshape or an
 // output needs another order, it inserts a copy, which joins its producer's kernel like any elementwise operator.
-func assignLayouts(g *graph.Graph) error {
+func assignLayouts(g *graph.Graph) {
 	for _, v := range g.Inputs {
 		v.Layout = op.RowMajor(v.Shape.Rank())
 	}
@@ -29,10 +29,7 @@ func assignLayouts(g *graph.Graph) error {
 				n.Result.Layout = layout
 				continue
 			}
-			c, err := copyOf(g, n.Operands[0], n.Operands[0].Name+".rows")
-			if err != nil {
-				return err
-			}
+			c := copyOf(g, n.Operands[0], n.Operands[0].Name+".rows")
 			n.Operands[0] = c.Result
 			g.Insert(k, c)
 			continue
@@ -41,14 +38,12 @@ func assignLayouts(g *graph.Graph) error {
 	}
 	for k, v := range g.Outputs {
 		if rows := op.RowMajor(v.Shape.Rank()); !v.Shape.IsEmpty() && !op.SameLayout(v.Shape.Max(), v.Layout, rows) {
-			if err := copyOutput(g, k); err != nil {
-				return err
-			}
+			copyOutput(g, k)
 		} else {
 			v.Layout = rows
 		}
 	}
-	return layStates(g)
+	layStates(g)
 }
 
 func naturalLayout(n *graph.Node) []int {
@@ -140,7 +135,7 @@ func moveRuns(in []int64, layout, runOf []int, sources, runs [][]int, rank int) 
 
 // Passes lists the placement passes in order.
 var Passes = []graph.Pass{
-	{Name: "separate-outputs", Run: separateOutputs},
-	{Name: "assign-layouts", Run: assignLayouts},
-	{Name: "share-memory", Run: shareMemory},
+	{Name: "separate-outputs", Run: op.Catching(separateOutputs)},
+	{Name: "assign-layouts", Run: op.Catching(assignLayouts)},
+	{Name: "share-memory", Run: op.Catching(shareMemory)},
 }

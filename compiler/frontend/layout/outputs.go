@@ -10,7 +10,7 @@ import (
 
 // separateOutputs copies an output that would otherwise share memory with an input or another output through
 // reshapes and transpositions.
-func separateOutputs(g *graph.Graph) error {
+func separateOutputs(g *graph.Graph) {
 	taken := map[*graph.Value]bool{}
 	for k, v := range g.Outputs {
 		if v.Shape.IsEmpty() {
@@ -21,18 +21,16 @@ func separateOutputs(g *graph.Graph) error {
 			root = root.Producer.Operands[0]
 		}
 		if root.Producer == nil || taken[root] {
-			if err := copyOutput(g, k); err != nil {
-				return err
-			}
+			copyOutput(g, k)
 			continue
 		}
 		taken[root] = true
 	}
-	return separateStates(g)
+	separateStates(g)
 }
 
 // separateStates copies the next value of a state that is a view of a state: the states change while they are read.
-func separateStates(g *graph.Graph) error {
+func separateStates(g *graph.Graph) {
 	for _, l := range g.Loops {
 		for k, v := range l.Next() {
 			root := v
@@ -42,19 +40,15 @@ func separateStates(g *graph.Graph) error {
 			if root.Producer == nil || root.Producer.Op != op.LoopState {
 				continue
 			}
-			n, err := copyOf(g, v, v.Name+".next")
-			if err != nil {
-				return err
-			}
+			n := copyOf(g, v, v.Name+".next")
 			g.Insert(g.FirstEnd(l), n)
 			l.SetNext(k, n.Result)
 		}
 	}
-	return nil
 }
 
 // layStates copies the values of states that are not in row-major order, as loops move them.
-func layStates(g *graph.Graph) error {
+func layStates(g *graph.Graph) {
 	isInRows := func(v *graph.Value) bool {
 		rows := op.RowMajor(v.Shape.Rank())
 		if v.Const == nil && !op.SameLayout(v.Shape.Max(), v.Layout, rows) {
@@ -68,10 +62,7 @@ func layStates(g *graph.Graph) error {
 			if n.Op != op.LoopState || isInRows(n.Operands[0]) {
 				continue
 			}
-			c, err := copyOf(g, n.Operands[0], n.Operands[0].Name+".rows")
-			if err != nil {
-				return err
-			}
+			c := copyOf(g, n.Operands[0], n.Operands[0].Name+".rows")
 			n.Operands[0] = c.Result
 			g.Insert(slices.Index(g.Nodes, n), c)
 		}
@@ -79,37 +70,26 @@ func layStates(g *graph.Graph) error {
 			if isInRows(v) {
 				continue
 			}
-			c, err := copyOf(g, v, v.Name+".rows")
-			if err != nil {
-				return err
-			}
+			c := copyOf(g, v, v.Name+".rows")
 			g.Insert(g.FirstEnd(l), c)
 			l.SetNext(k, c.Result)
 		}
 	}
-	return nil
 }
 
 // copyOutput inserts a copy between output k and its value.
-func copyOutput(g *graph.Graph, k int) error {
+func copyOutput(g *graph.Graph, k int) {
 	v := g.Outputs[k]
-	n, err := copyOf(g, v, v.Name)
-	if err != nil {
-		return err
-	}
+	n := copyOf(g, v, v.Name)
 	v.Name += ".source"
 	g.Nodes = append(g.Nodes, n)
 	g.Outputs[k] = n.Result
-	return nil
 }
 
-func copyOf(g *graph.Graph, v *graph.Value, name string) (*graph.Node, error) {
-	n, err := g.Apply(op.Node{Name: name, Op: op.Copy}, name, v)
-	if err != nil {
-		return nil, err
-	}
+func copyOf(g *graph.Graph, v *graph.Value, name string) *graph.Node {
+	n := op.Get(g.Apply(op.Node{Name: name, Op: op.Copy}, name, v))
 	n.Result.Layout = op.RowMajor(v.Shape.Rank())
-	return n, nil
+	return n
 }
 
 // continued returns the input that an output of the model continues, as keys and values of all positions continue

@@ -12,7 +12,7 @@ import (
 // shareMemory places values in the memory of others, so that data movement costs no pass over memory: reshapes and
 // transpositions share the bytes of their operands, slices and splits are parts of them, and the operands of a
 // concatenation are computed in place. Kernels access parts through strides. An output of the model is never a part.
-func shareMemory(g *graph.Graph) error {
+func shareMemory(g *graph.Graph) {
 	g.GroupLoops()
 	s := &sharing{Graph: g, readers: g.Users()}
 	for _, n := range g.Nodes {
@@ -30,21 +30,12 @@ func shareMemory(g *graph.Graph) error {
 	}
 	// Backward, so that a concatenation that is an operand of another one is placed before its own operands.
 	for _, n := range slices.Backward(slices.Clone(g.Nodes)) {
-		if n.Op == op.LoopStack {
-			if err := s.stack(n); err != nil {
-				return err
-			}
-			continue
-		}
-		axis, ok := n.Concat()
-		if !ok {
-			continue
-		}
-		if err := s.gather(n, axis); err != nil {
-			return err
+		if axis, ok := n.Concat(); ok {
+			s.gather(n, axis)
+		} else if n.Op == op.LoopStack {
+			s.stack(n)
 		}
 	}
-	return nil
 }
 
 type sharing struct {
@@ -55,7 +46,7 @@ type sharing struct {
 }
 
 // stack computes the parts of a stacked result in its memory, or copies them there.
-func (s *sharing) stack(n *graph.Node) error {
+func (s *sharing) stack(n *graph.Node) {
 	v, begin := n.Operands[0], make([]extent.Extent, n.Result.Shape.Rank())
 	begin[0] = n.Control.At
 	root := v
@@ -66,16 +57,12 @@ func (s *sharing) stack(n *graph.Node) error {
 	s.stacking = n.Control.Loop
 	defer func() { s.stacking = nil }()
 	if p := root.Producer; p != nil && p.Control == nil && slices.Equal(p.Loops, inside) && s.put(v, n.Result, begin) != nil {
-		return nil
+		return
 	}
-	c, err := copyOf(s.Graph, v, v.Name+".part")
-	if err != nil {
-		return err
-	}
+	c := copyOf(s.Graph, v, v.Name+".part")
 	c.Result.Within, c.Loops = &graph.Within{Of: n.Result, Begin: begin}, inside
 	n.Operands[0] = c.Result
 	s.Insert(s.FirstEnd(n.Control.Loop), c)
-	return nil
 }
 
 // takePart makes the result of a slice a part of its operand, unless a later reshape would have no strides.
@@ -109,16 +96,16 @@ func havePlaces(values []*graph.Value) bool {
 
 // gather computes the operands of a concatenation in its memory if this is possible for at least half of its
 // elements, or if it continues an input. It inserts copies for the other operands.
-func (s *sharing) gather(n *graph.Node, axis int) error {
+func (s *sharing) gather(n *graph.Node, axis int) {
 	parts := concatParts(n, axis)
 	// Kernels compute whole tiles, which may overwrite what follows a part of open extent. Nothing follows the one
 	// part behind an input that an output continues.
 	moves := extent.ShapeOf(slices.Concat(parts...)...).IsOpen()
 	if moves && (continued(s.Graph, n) == nil || len(n.Operands) != 2) {
-		return nil
+		return
 	}
 	if last := n.Operands[len(parts)-1]; moves && !staysInside(last.Shape.Permuted(n.Result.Layout), parts[1], n.Result.Shape.Permuted(n.Result.Layout)) {
-		return nil
+		return
 	}
 	var elements int64
 	continues := false
@@ -138,23 +125,19 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 				undo()
 			}
 		}
-		return nil
+		return
 	}
 	n.Free = true
 	for k, v := range n.Operands {
 		if placed[k] != nil || array.Elements(v.Shape.Max()) == 0 {
 			continue
 		}
-		c, err := copyOf(s.Graph, v, v.Name+".part")
-		if err != nil {
-			return err
-		}
+		c := copyOf(s.Graph, v, v.Name+".part")
 		c.Result.Layout = n.Result.Layout
 		c.Result.Within = &graph.Within{Of: n.Result, Begin: parts[k]}
 		n.Operands[k] = c.Result
 		s.Insert(slices.Index(s.Nodes, n), c)
 	}
-	return nil
 }
 
 // concatParts returns the start of each operand of a concatenation, by axes in memory order.
