@@ -171,11 +171,7 @@ func (s *site) Loop(l op.Loop) (after, stacked []*op.Value, err error) {
 			undo()
 		}
 	}()
-	v := b.valuesOf([]*op.Value{s.Extents(l.Name, []extent.Extent{l.Count})})[0]
-	iterations, err := b.computed(v)
-	if err != nil {
-		return nil, nil, err
-	}
+	iterations := b.computed(b.values[s.Extents(l.Name, []extent.Extent{l.Count})])
 	m := &loopMaker{builder: b, made: &graph.Loop{
 		Name: l.Name, Counter: b.NewValue(b.NextName(l.Name), op.Type{DType: array.Int64}), Count: l.Count, While: l.While,
 	}}
@@ -186,11 +182,7 @@ func (s *site) Loop(l op.Loop) (after, stacked []*op.Value, err error) {
 	})
 	states := make([]*op.Value, len(l.Init))
 	for k, init := range l.Init {
-		v, err := b.computed(b.values[init])
-		if err != nil {
-			return nil, nil, err
-		}
-		if states[k], err = m.add(op.LoopState, graph.Control{State: k}, op.Type{}, v, iterations); err != nil {
+		if states[k], err = m.add(op.LoopState, graph.Control{State: k}, op.Type{}, b.computed(b.values[init]), iterations); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -233,10 +225,7 @@ func (m *loopMaker) add(name string, c graph.Control, out op.Type, in ...*graph.
 func (m *loopMaker) end(states []*op.Value, made op.Iteration, iterations *graph.Value) (after, stacked []*op.Value, err error) {
 	ends := []*graph.Value{nil, iterations}
 	for k, next := range made.Next {
-		v, err := m.computed(m.values[next])
-		if err != nil {
-			return nil, nil, err
-		}
+		v := m.computed(m.values[next])
 		if v.DType != states[k].DType || !v.Shape.Equal(states[k].Shape) {
 			return nil, nil, fmt.Errorf("state %d changes from %v to %v", k, states[k].Type, v.Type)
 		}
@@ -251,9 +240,7 @@ func (m *loopMaker) end(states []*op.Value, made op.Iteration, iterations *graph
 		after = append(after, v)
 	}
 	for k, part := range made.Parts {
-		if ends[0], err = m.computed(m.values[part]); err != nil {
-			return nil, nil, err
-		}
+		ends[0] = m.computed(m.values[part])
 		t := op.Type{DType: part.DType, Shape: part.Shape.With(0, m.made.Count)}
 		whole, err := m.add(op.LoopStack, graph.Control{At: made.At[k]}, t, ends...)
 		if err != nil {

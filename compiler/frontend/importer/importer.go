@@ -136,10 +136,7 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		case onnx.NarrowType(it.Tensor.Narrow) == array.Float32:
 			return fmt.Errorf("output %q is of 8-bit floats, which is not supported: cast it to float32", name)
 		}
-		v, err := b.computed(b.values[it.Tensor])
-		if err != nil {
-			return err
-		}
+		v := b.computed(b.values[it.Tensor])
 		switch {
 		case v.Shape.IsEmpty():
 			shape := v.Shape
@@ -164,16 +161,9 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		b.Outputs = append(b.Outputs, v)
 	}
 	b.Own = len(b.Outputs)
-	if err := b.addCounts(counts); err != nil {
-		return err
-	}
+	b.addCounts(counts)
 	for k, r := range b.required {
-		n, err := b.Apply(op.Node{Name: "required", Op: op.Copy}, fmt.Sprintf("required.%d", k), b.values[r.ok])
-		if err != nil {
-			return err
-		}
-		b.Nodes = append(b.Nodes, n)
-		b.Outputs = append(b.Outputs, n.Result)
+		b.Outputs = append(b.Outputs, b.same(op.Node{Name: "required", Op: op.Copy}, fmt.Sprintf("required.%d", k), b.values[r.ok]))
 		b.Required = append(b.Required, r.why)
 	}
 	for _, v := range b.Counts() {
@@ -201,25 +191,16 @@ func (b *builder) counted(e extent.Extent) *op.Value {
 }
 
 // addCounts adds the counts of open outputs, each once, after the outputs.
-func (b *builder) addCounts(counts []*op.Value) error {
+func (b *builder) addCounts(counts []*op.Value) {
 	at := map[*op.Value]int{}
 	for k, count := range counts {
 		if _, ok := at[count]; !ok {
-			v, err := b.computed(b.values[count])
-			if err != nil {
-				return err
-			}
-			n, err := b.Apply(op.Node{Name: "count", Op: op.Copy}, fmt.Sprintf("count.%d", len(at)), v)
-			if err != nil {
-				return err
-			}
-			b.Nodes = append(b.Nodes, n)
+			v := b.same(op.Node{Name: "count", Op: op.Copy}, fmt.Sprintf("count.%d", len(at)), b.computed(b.values[count]))
 			at[count] = len(b.Outputs)
-			b.Outputs = append(b.Outputs, n.Result)
+			b.Outputs = append(b.Outputs, v)
 		}
 		b.Open[k].Count = at[count]
 	}
-	return nil
 }
 
 // known returns the item for a constant of the model.

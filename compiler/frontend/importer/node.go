@@ -148,9 +148,7 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 		if v == nil || v.Numbers == nil || made.ReadsNumbers(k) {
 			continue
 		}
-		if made.Operands[k], err = b.computed(v); err != nil {
-			return nil, err
-		}
+		made.Operands[k] = b.computed(v)
 	}
 	var known *array.Array
 	if isFolded(made) {
@@ -201,18 +199,19 @@ func (b *builder) numbers(output string, t op.Type, numbers []op.Number) *graph.
 }
 
 // computed returns a value that each execution computes, for one of known numbers; other values stay as they are.
-func (b *builder) computed(v *graph.Value) (*graph.Value, error) {
+func (b *builder) computed(v *graph.Value) *graph.Value {
 	if v == nil || v.Numbers == nil || v.Producer != nil {
-		return v, nil
+		return v
 	}
-	if c := b.materialised[v]; c != nil {
-		return c, nil
+	if b.materialised[v] == nil {
+		b.materialised[v] = b.same(op.Node{Name: "numbers", Op: op.Numbers, Out: v.Type, Numbers: v.Numbers}, v.Name)
 	}
-	n, err := b.Apply(op.Node{Name: "numbers", Op: op.Numbers, Out: v.Type, Numbers: v.Numbers}, v.Name)
-	if err != nil {
-		return nil, err
-	}
-	b.Nodes = append(b.Nodes, n)
-	b.materialised[v] = n.Result
-	return n.Result, nil
+	return b.materialised[v]
+}
+
+// same adds a node and returns its result, which has the type of the result of another node.
+func (b *builder) same(n op.Node, output string, in ...*graph.Value) *graph.Value {
+	made := op.Get(b.Apply(n, output, in...))
+	b.Nodes = append(b.Nodes, made)
+	return made.Result
 }
