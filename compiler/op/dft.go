@@ -18,20 +18,14 @@ var dftDefs = []Def{
 	{
 		Name: "DFT", Kind: Reduction, MinIn: 1, MaxIn: 3, Label: "dft", Infer: inferDFT, Lower: lowerDFT, Layout: rowMajorResult,
 		Work: func(n *Node) float64 {
-			t, err := newDFT(n)
-			if err != nil {
-				return 0
-			}
+			t := Get(newDFT(n))
 			return 2 * float64(array.Elements(n.Out.Shape.Max())) * float64(t.read*t.parts)
 		},
 	},
 	{
 		Name: "STFT", Kind: Reduction, MinIn: 2, MaxIn: 4, Label: "stft", Infer: inferSTFT, Lower: lowerSTFT, Layout: rowMajorResult,
 		Work: func(n *Node) float64 {
-			t, err := newSTFT(n)
-			if err != nil {
-				return 0
-			}
+			t := Get(newSTFT(n))
 			return 2 * float64(array.Elements(n.Out.Shape.Max())) * float64(t.length*t.parts)
 		},
 	},

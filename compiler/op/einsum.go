@@ -224,10 +224,7 @@ func (s *subscripts) contract(l *Lowering, labels []rune, factors ...labelled) l
 
 // einsumWork returns the work of the products in the order of lowerEinsum.
 func einsumWork(n *Node) float64 {
-	s, err := parseSubscripts(n)
-	if err != nil {
-		return 0
-	}
+	s := Get(parseSubscripts(n))
 	work, labels := 0.0, s.operands[0]
 	for k := 1; k < len(s.operands); k++ {
 		all := slices.Concat(labels, s.operands[k])

@@ -20,11 +20,7 @@ var controlDefs = []Def{
 // body adds the nodes of a graph attribute and returns its outputs.
 func (e *expansion) body(g *onnx.Graph, in []*Item) []*Item {
 	e.check()
-	out, err := e.Body(g, in)
-	if err != nil {
-		e.fail("%w", err)
-	}
-	return out
+	return Get(e.Body(g, in))
 }
 
 // truth returns the value of a condition; known is false if it is computed from data.

@@ -30,7 +30,8 @@ func Evaluate(n *Node) (*array.Array, error) {
 	return evaluateLowered(n)
 }
 
-func evaluateLowered(n *Node) (*array.Array, error) {
+func evaluateLowered(n *Node) (a *array.Array, err error) {
+	defer catchFailure(&err)
 	l := NewLowering(n.Budget)
 	l.whole = true
 	in := make([]Operand, len(n.In))
@@ -39,14 +40,8 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 			in[k] = l.Constant(k, v)
 		}
 	}
-	out, err := n.def.LowerPlain(l, n, in)
-	if err != nil {
-		return nil, err
-	}
-	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(out, out.DType, RowMajor(n.Out.Shape.Rank()))})
-	if err != nil {
-		return nil, err
-	}
+	out := Get(n.def.LowerPlain(l, n, in))
+	w := Get(expr.NewWorkload([]*expr.Tensor{l.Store(out, out.DType, RowMajor(n.Out.Shape.Rank()))}))
 	if len(w.Inputs) > 0 {
 		return nil, nil
 	}

@@ -25,13 +25,8 @@ func knownDef(name string, minIn, maxIn int, eval func(n *Node) (*array.Array, e
 	return Def{
 		Name: name, Kind: Known, MinIn: minIn, MaxIn: maxIn,
 		Infer: func(n *Node) (Type, error) {
-			a, err := eval(n)
-			if err == nil {
-				err = n.err
-			}
-			if err != nil {
-				return Type{}, err
-			}
+			a := Get(eval(n))
+			n.check()
 			if n.Numbers != nil {
 				return n.Out, nil
 			}
