@@ -19,19 +19,18 @@ type levels struct{ blocks, threads bool }
 func onGPU(it *schedule.Iter) bool { return it.Kind == schedule.Block || it.Kind == schedule.Thread }
 
 // enter adds a loop. Blocks must not contain blocks, and threads neither blocks nor threads.
-func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) error {
+func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) {
 	switch {
 	case l.threads:
-		return fmt.Errorf("lower: iterator %d of stage %d, on blocks or threads, is inside one on threads", it.ID, g.ID)
+		fail("iterator %d of stage %d, on blocks or threads, is inside one on threads", it.ID, g.ID)
 	case l.blocks && it.Kind == schedule.Block:
-		return fmt.Errorf("lower: iterator %d of stage %d, on blocks, is inside another", it.ID, g.ID)
+		fail("iterator %d of stage %d, on blocks, is inside another", it.ID, g.ID)
 	}
 	l.blocks, l.threads = l.blocks || it.Kind == schedule.Block, it.Kind == schedule.Thread
-	return nil
 }
 
 // grid emits the tiles of the leaf at pos, which runs on blocks: one block each, or persistent blocks.
-func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
+func (l *lowerer) grid(n *nest, pos int, tiles int64) ir.Block {
 	it := n.g.Leaves[pos]
 	if it.StreamKRounds > 0 && !n.init && !n.decay {
 		return l.streamKLaunches(n, pos, tiles)
@@ -42,23 +41,22 @@ func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	block := &expr.Var{Name: fmt.Sprintf("x%d_%d", n.g.ID, it.ID), Extent: tiles}
 	walkers := it.PersistentBlocks
 	if walkers == 0 || walkers >= tiles {
-		body, err := l.tile(n, pos, block)
-		return ir.Block{&ir.For{Var: block, Extent: tiles, Kind: ir.Blocks, Body: body}}, err
+		return ir.Block{&ir.For{Var: block, Extent: tiles, Kind: ir.Blocks, Body: l.tile(n, pos, block)}}
 	}
 	if tiles > maxCount-walkers {
-		return nil, fmt.Errorf("lower: stage %d has %d tiles, more than blocks that walk can count", n.g.ID, tiles)
+		fail("stage %d has %d tiles, more than blocks that walk can count", n.g.ID, tiles)
 	}
 	tile := block
 	block = &expr.Var{Name: "block", Extent: walkers}
-	body, err := l.tile(n, pos, tile)
+	body := l.tile(n, pos, tile)
 	share := ir.Range{First: block, End: expr.I(tiles), Every: walkers, Mean: float64(tiles) / float64(walkers)}
 	return ir.Block{&ir.For{Var: block, Extent: walkers, Kind: ir.Blocks,
 		Tiles: &ir.Tiles{Count: tiles, Max: math.Ceil(share.Mean)},
-		Body:  ir.Block{&ir.For{Var: tile, Extent: tiles, Kind: ir.Persistent, Range: &share, Body: body}}}}, err
+		Body:  ir.Block{&ir.For{Var: tile, Extent: tiles, Kind: ir.Persistent, Range: &share, Body: body}}}}
 }
 
 // tile emits the loops inside the leaf at pos for a tile, numbered in the order of the schedule.
-func (l *lowerer) tile(n *nest, pos int, number expr.Expr) (ir.Block, error) {
+func (l *lowerer) tile(n *nest, pos int, number expr.Expr) ir.Block {
 	it := n.g.Leaves[pos]
 	n = n.clone()
 	if it.RasterWidth == 0 || n.extent(it) == 1 {
@@ -68,8 +66,7 @@ func (l *lowerer) tile(n *nest, pos int, number expr.Expr) (ir.Block, error) {
 	place := &expr.Var{Name: "tile", Extent: n.extent(it)}
 	n.values[it] = place
 	let := &ir.Let{Var: place, Value: rasterized(number, n.extent(it.Fused.A), n.extent(it.Fused.B), it.RasterWidth)}
-	body, err := l.enter(n, pos)
-	return append(ir.Block{let}, body...), err
+	return append(ir.Block{let}, l.enter(n, pos)...)
 }
 
 // rasterized returns the row-major position of tile number k in a table of rows and columns that is counted by bands:

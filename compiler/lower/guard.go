@@ -18,7 +18,7 @@ func (l *lowerer) fitted(region []span, shape []int64) (mins []expr.Expr, extent
 }
 
 // guarded guards statements for the parts of guarded tiles beyond the end.
-func (n *nest) guarded(b ir.Block) (ir.Block, error) {
+func (n *nest) guarded(b ir.Block) ir.Block {
 	var cond expr.Expr
 	for _, it := range n.g.Iters {
 		if n.guards(it) {
@@ -27,9 +27,9 @@ func (n *nest) guarded(b ir.Block) (ir.Block, error) {
 		}
 	}
 	if cond == nil {
-		return b, nil
+		return b
 	}
-	return ir.Block{&ir.If{Cond: expr.Simplify(cond), Then: b}}, nil
+	return ir.Block{&ir.If{Cond: expr.Simplify(cond), Then: b}}
 }
 
 // guardsSeveral reports whether an axis is one of several that were fused and then split into tiles of which the

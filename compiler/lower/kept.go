@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -11,30 +10,29 @@ import (
 
 // checkDecays rejects schedules that would apply a decay in another order than that of the reduction's first axis,
 // or read a loop's kept values before they are complete.
-func checkDecays(s *schedule.Schedule) error {
+func checkDecays(s *schedule.Schedule) {
 	for _, g := range s.Stages {
 		if g.Decay != nil {
 			first := slices.IndexFunc(g.Leaves, func(it *schedule.Iter) bool { return it.Reduce })
 			if it := g.Leaves[first]; it.Axis != len(g.Axes) || it.Kind != schedule.Serial {
-				return fmt.Errorf("lower: stage %d decays along its first reduction axis, which is not the outermost of them, or not a plain loop", g.ID)
+				fail("stage %d decays along its first reduction axis, which is not the outermost of them, or not a plain loop", g.ID)
 			}
 		}
 		if !g.KeptInside() {
 			if g.Kept != nil && slices.ContainsFunc(g.Loads(), func(l *expr.Load) bool { return l.Tensor == g.Tensor }) {
-				return fmt.Errorf("lower: stage %d is carried across pieces, so the loop over them in stage %d must compute it", g.ID, g.Kept.ID)
+				fail("stage %d is carried across pieces, so the loop over them in stage %d must compute it", g.ID, g.Kept.ID)
 			}
 			continue
 		}
 		if g.Kept.LeafIndex(g.At) != 0 {
-			return fmt.Errorf("lower: stage %d is kept by a loop of stage %d that is not the outermost", g.ID, g.Kept.ID)
+			fail("stage %d is kept by a loop of stage %d that is not the outermost", g.ID, g.Kept.ID)
 		}
 		for _, c := range s.Consumers(g) {
 			if !within(c, g.Kept) && needs(s, g.Kept, c, map[*schedule.Stage]bool{}) {
-				return fmt.Errorf("lower: stage %d reads stage %d after the loop that needs it", c.ID, g.ID)
+				fail("stage %d reads stage %d after the loop that needs it", c.ID, g.ID)
 			}
 		}
 	}
-	return nil
 }
 
 // needs reports whether a stage depends on another.

@@ -11,9 +11,9 @@ import (
 )
 
 // generate emits the leaves from position pos inward.
-func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
+func (l *lowerer) generate(n *nest, pos int) ir.Block {
 	if l.count++; l.count > ir.MaxStatements {
-		return nil, fmt.Errorf("lower: the schedule makes more than %d loops and statements", ir.MaxStatements)
+		fail("the schedule makes more than %d loops and statements", ir.MaxStatements)
 	}
 	if pos == len(n.g.Leaves) {
 		return l.innermost(n)
@@ -25,12 +25,10 @@ func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
 	if it.Reduce && !n.started {
 		return l.startReduction(n, pos)
 	}
-	if err := n.checkOrder(it); err != nil {
-		return nil, err
-	}
+	n.checkOrder(it)
 	extent := n.extent(it)
 	if it.Kind == schedule.Vectorized && extent > 1 && pos != len(n.g.Leaves)-1 {
-		return nil, fmt.Errorf("lower: stage %d: vectorized iterator %d is not innermost", n.g.ID, it.ID)
+		fail("stage %d: vectorized iterator %d is not innermost", n.g.ID, it.ID)
 	}
 	if sp := it.Parent; sp != nil && it == sp.Outer && sp.Tail == schedule.Peel && !atOnce(it) && n.partial(sp) {
 		return l.peel(n, pos, sp)
@@ -44,27 +42,21 @@ func atOnce(it *schedule.Iter) bool {
 }
 
 // startReduction writes the initial values of everything computed inside this leaf, then continues with the leaf.
-func (l *lowerer) startReduction(n *nest, pos int) (ir.Block, error) {
+func (l *lowerer) startReduction(n *nest, pos int) ir.Block {
 	first := n.clone()
 	first.init = true
-	block, err := l.generate(first, pos)
-	if err != nil {
-		return nil, err
-	}
+	block := l.generate(first, pos)
 	n = n.clone()
 	n.started = true
-	rest, err := l.generate(n, pos)
-	return append(block, rest...), err
+	return append(block, l.generate(n, pos)...)
 }
 
-func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
+func (l *lowerer) loop(n *nest, pos int, extent int64) ir.Block {
 	it := n.g.Leaves[pos]
 	if extent > 1 && onGPU(it) {
 		outer := l.around
 		defer func() { l.around = outer }()
-		if err := l.around.enter(n.g, it); err != nil {
-			return nil, err
-		}
+		l.around.enter(n.g, it)
 	}
 	if it.Kind == schedule.Block {
 		return l.grid(n, pos, extent)
@@ -85,35 +77,32 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 		loop.Range = l.trimmed(n, it)
 	}
 	needed := l.bounded(n, it, loop)
-	body, err := l.enter(n, pos)
+	body := l.enter(n, pos)
 	if needed != nil {
 		body = ir.Block{&ir.If{Cond: needed, Then: body}}
 	}
-	return ir.Block{loop.With(body)}, err
+	return ir.Block{loop.With(body)}
 }
 
 // peel emits the loop over full tiles, then the partial tile.
-func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (ir.Block, error) {
+func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) ir.Block {
 	full := n.extent(sp.Parent) / sp.Factor
 	most := n.clone()
 	most.sizes[sp] = sp.Factor
-	block, err := l.loop(most, pos, full)
-	if err != nil {
-		return nil, err
-	}
+	block := l.loop(most, pos, full)
 	last := n.clone()
 	last.sizes[sp] = n.extent(sp.Parent) % sp.Factor
 	last.values[sp.Outer] = expr.I(full)
-	tail, err := l.enter(last, pos)
+	tail := l.enter(last, pos)
 	if needed := l.needed(last, sp.Outer); needed != nil {
 		tail = ir.Block{&ir.If{Cond: needed, Then: tail}}
 	}
-	return append(block, tail...), err
+	return append(block, tail...)
 }
 
 // enter continues inside the leaf at pos, whose value is now known: it decides partial tiles that depend on it,
 // then computes the stages attached here.
-func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
+func (l *lowerer) enter(n *nest, pos int) ir.Block {
 	for _, it := range n.g.Iters {
 		sp := it.Split
 		if sp == nil || !n.partial(sp) {
@@ -141,7 +130,7 @@ func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 
 // branch emits both versions of the loops inside a split whose outer part is known but has no loop of its own. In the
 // version for full tiles the outer part gets its own name, whose smaller extent allows simpler index arithmetic.
-func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
+func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) ir.Block {
 	full := n.extent(sp.Parent) / sp.Factor
 	most, last := n.clone(), n.clone()
 	most.sizes[sp], last.sizes[sp] = sp.Factor, n.extent(sp.Parent)%sp.Factor
@@ -151,18 +140,14 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 	if onThreads(sp.Outer) {
 		last.values[sp.Outer] = outer // the number is known, but not as that of a thread
 	}
-	then, err := l.enter(most, pos)
-	if err != nil {
-		return nil, err
-	}
-	then = append(ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}, then...)
-	tail, err := l.enter(last, pos)
-	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
+	then := append(ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}, l.enter(most, pos)...)
+	tail := l.enter(last, pos)
+	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}
 }
 
 // fit emits a version of the loops inside a split for each size of a tile, the largest first. As in branch, the outer
 // part gets a name in each version, whose extent ensures that the tile is within the region.
-func (l *lowerer) fit(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (block ir.Block, err error) {
+func (l *lowerer) fit(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (block ir.Block) {
 	extent, step := n.extent(sp.Parent), schedule.FitStep(sp.Factor)
 	end := cmp.Or(l.bound(n, sp.Parent), expr.I(extent))
 	sizes := []int64{extent % sp.Factor, min(sp.Factor, extent)}
@@ -182,11 +167,7 @@ func (l *lowerer) fit(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (bl
 			at, then = v, ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}
 		}
 		version.sizes[sp], version.values[sp.Outer] = size, at
-		inside, err := l.enter(version, pos)
-		if err != nil {
-			return nil, err
-		}
-		then = append(then, inside...)
+		then = append(then, l.enter(version, pos)...)
 		if block == nil { // tiles that an execution needs have an iteration
 			block, last = then, size
 			continue
@@ -194,7 +175,7 @@ func (l *lowerer) fit(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (bl
 		more := expr.Bin(expr.Lt, expr.AddE(expr.MulE(outer, expr.I(sp.Factor)), expr.I(last)), end)
 		block, last = ir.Block{&ir.If{Cond: expr.Simplify(more), Then: then, Else: block}}, size
 	}
-	return block, nil
+	return block
 }
 
 // onThreads reports whether an iterator's value derives from a thread number.
@@ -208,27 +189,24 @@ func onThreads(it *schedule.Iter) bool {
 	return it.Kind == schedule.Thread
 }
 
-func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
+func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) ir.Block {
 	room := n.extent(sp.Parent) - sp.Factor
 	v := &expr.Var{Name: "b", Extent: room + 1}
 	n = n.clone()
 	n.bases[sp] = v
-	rest, err := l.enter(n, pos)
+	rest := l.enter(n, pos)
 	value := expr.Simplify(expr.MinE(expr.MulE(outer, expr.I(sp.Factor)), expr.I(room)))
-	return append(ir.Block{&ir.Let{Var: v, Value: value}}, rest...), err
+	return append(ir.Block{&ir.Let{Var: v, Value: value}}, rest...)
 }
 
 // attached computes the stages attached at the leaf at pos, then continues inward.
-func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
+func (l *lowerer) attached(n *nest, pos int) ir.Block {
 	var block ir.Block
 	for _, p := range l.order {
 		if p.Inlined || p.Consumer != n.g || p.At != n.g.Leaves[pos] {
 			continue
 		}
-		region, err := l.region(p, n)
-		if err != nil {
-			return nil, err
-		}
+		region := l.region(p, n)
 		var mins []expr.Expr
 		var extents []int64
 		if p.KeptInside() {
@@ -244,47 +222,36 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 		part := newNest(p, mins, extents)
 		part.needed = region
 		if p.At.StreamKRounds > 0 {
-			body, err := l.sumOrPart(part, func() (ir.Block, error) { return l.generate(n, pos+1) })
-			return append(block, body...), err
+			return append(block, l.sumOrPart(part, func() ir.Block { return l.generate(n, pos+1) })...)
 		}
-		body, err := l.filled(part)
-		if err != nil {
-			return nil, err
-		}
-		block = append(block, body...)
+		block = append(block, l.filled(part)...)
 	}
 	if n.g.Decay != nil && n.g.Leaves[pos].Axis == len(n.g.Axes) {
 		decay := n.clone()
 		decay.decay = true
-		body, err := l.generate(decay, pos+1)
-		if err != nil {
-			return nil, err
-		}
-		block = append(block, body...)
+		block = append(block, l.generate(decay, pos+1)...)
 	}
-	rest, err := l.generate(n, pos+1)
-	return append(block, rest...), err
+	return append(block, l.generate(n, pos+1)...)
 }
 
 // checkOrder rejects a loop over an iterator whose extent is not known yet: it derives from the inner part of a
 // split that does not divide the extent, and an inner loop decides whether its tile is partial.
-func (n *nest) checkOrder(it *schedule.Iter) error {
+func (n *nest) checkOrder(it *schedule.Iter) {
 	if f := it.Fused; f != nil {
-		if err := n.checkOrder(f.A); err != nil {
-			return err
-		}
-		return n.checkOrder(f.B)
+		n.checkOrder(f.A)
+		n.checkOrder(f.B)
+		return
 	}
 	sp := it.Parent
 	if sp == nil {
-		return nil
+		return
 	}
 	if it == sp.Inner && n.partial(sp) {
 		if _, shifted := n.bases[sp]; n.sizes[sp] == 0 && !shifted {
-			return fmt.Errorf("lower: stage %d: the split of iterator %d by %d does not divide, so its inner part cannot be outside its outer part or fused with it", n.g.ID, sp.Parent.ID, sp.Factor)
+			fail("stage %d: the split of iterator %d by %d does not divide, so its inner part cannot be outside its outer part or fused with it", n.g.ID, sp.Parent.ID, sp.Factor)
 		}
 	}
-	return n.checkOrder(sp.Parent)
+	n.checkOrder(sp.Parent)
 }
 
 // trimmed returns the range of iterations over a reduction axis that read more than padding for any element

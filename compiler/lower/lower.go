@@ -53,25 +53,28 @@ type lowerer struct {
 	work int
 }
 
-func (l *lowerer) spend(work int) error {
+func (l *lowerer) spend(work int) {
 	if l.work += work; l.work > maxWork {
-		return fmt.Errorf("lower: the schedule takes more than %d steps to lower", maxWork)
+		fail("the schedule takes more than %d steps to lower", maxWork)
 	}
-	return nil
 }
 
-func checkIterations(s *schedule.Schedule) error {
+// failure is the panic value that ends a lowering; Schedule returns its error.
+type failure struct{ error }
+
+func fail(format string, args ...any) { panic(failure{fmt.Errorf("lower: "+format, args...)}) }
+
+func checkIterations(s *schedule.Schedule) {
 	for _, g := range s.Stages {
 		n := int64(1)
 		for k := range len(g.Axes) + len(g.Reduce) {
 			extent := g.AxisVar(k).Extent
 			if extent > maxIterations/n {
-				return fmt.Errorf("lower: stage %d has more than %d iterations", g.ID, int64(maxIterations))
+				fail("stage %d has more than %d iterations", g.ID, int64(maxIterations))
 			}
 			n *= extent
 		}
 	}
-	return nil
 }
 
 // binding is the place of a tensor's elements: the part that starts at mins, in a buffer of the given extents.
@@ -87,17 +90,22 @@ type binding struct {
 }
 
 // Schedule converts a schedule to loops. It returns an error if the schedule as a whole is not legal.
-func Schedule(s *schedule.Schedule) (*ir.Func, error) {
+func Schedule(s *schedule.Schedule) (made *ir.Func, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
 	if s.Own != nil {
-		return nil, fmt.Errorf("lower: %s has no loops to lower: it runs on processors only", s.Own.Kernel.Label())
+		fail("%s has no loops to lower: it runs on processors only", s.Own.Kernel.Label())
 	}
 	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, counts: map[*expr.Tensor]*expr.Var{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s), whole: indexing(s), exact: guards(s)}
-	if err := checkIterations(s); err != nil {
-		return nil, err
-	}
-	if err := checkDecays(s); err != nil {
-		return nil, err
-	}
+	checkIterations(s)
+	checkDecays(s)
 	f := &ir.Func{Workload: s.Workload}
 	l.bindArgs(f)
 	f.Body = l.readLimits()
@@ -119,11 +127,7 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 		f.Body = append(f.Body, l.keep(g, zero, g.Tensor.Shape)...)
 		n := newNest(g, zero, g.Tensor.Shape)
 		l.hold(n)
-		body, err := l.generate(n, 0)
-		if err != nil {
-			return nil, err
-		}
-		f.Body = append(f.Body, body...)
+		f.Body = append(f.Body, l.generate(n, 0)...)
 	}
 	return f, nil
 }
@@ -238,12 +242,9 @@ func swizzled(extents []int64, bytes int64) (row, rows int64) {
 	return row, rows
 }
 
-func (l *lowerer) innermost(n *nest) (ir.Block, error) {
+func (l *lowerer) innermost(n *nest) ir.Block {
 	g := n.g
-	at, vars, err := l.position(n)
-	if err != nil {
-		return nil, err
-	}
+	at, vars := l.position(n)
 	target := l.bindings[g.Tensor]
 	if g.KeptInside() {
 		at = target.relative(n.absolute(at))
@@ -262,13 +263,8 @@ func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 		body = expr.Substitute(g.Decay, vars)
 	}
 	body = l.inside(n, l.masked(n, body, vars), vars)
-	if err := l.spend(expr.Size(body)); err != nil {
-		return nil, err
-	}
-	value, err := l.lowerExpr(body)
-	if err != nil {
-		return nil, err
-	}
+	l.spend(expr.Size(body))
+	value := l.lowerExpr(body)
 	kept := &expr.Load{Tensor: target.buffer.Tensor, Index: []expr.Expr{index}}
 	switch {
 	case n.decay:
@@ -301,26 +297,23 @@ func (n *nest) absolute(at []expr.Expr) []expr.Expr {
 }
 
 // position returns the stage's spatial position within its region, and the absolute value of every axis.
-func (l *lowerer) position(n *nest) (at []expr.Expr, vars map[*expr.Var]expr.Expr, err error) {
+func (l *lowerer) position(n *nest) (at []expr.Expr, vars map[*expr.Var]expr.Expr) {
 	vars = map[*expr.Var]expr.Expr{}
 	for k := range n.extents {
 		if k >= len(n.g.Axes) && (n.init || n.decay && k > len(n.g.Axes)) {
 			break
 		}
-		v, err := n.axis(k)
-		if err != nil {
-			return nil, nil, err
-		}
+		v := n.axis(k)
 		if k < len(n.g.Axes) {
 			at = append(at, v)
 		}
 		vars[n.g.AxisVar(k)] = expr.AddE(n.mins[k], v)
 	}
-	return at, vars, nil
+	return at, vars
 }
 
 // lowerExpr replaces loads of tensors by loads of buffers.
-func (l *lowerer) lowerExpr(e expr.Expr) (expr.Expr, error) {
+func (l *lowerer) lowerExpr(e expr.Expr) expr.Expr {
 	var missing *expr.Tensor
 	lowered := expr.Rewrite(e, func(x expr.Expr) expr.Expr {
 		load, ok := x.(*expr.Load)
@@ -338,9 +331,9 @@ func (l *lowerer) lowerExpr(e expr.Expr) (expr.Expr, error) {
 		return &expr.Load{Tensor: b.buffer.Tensor, Index: []expr.Expr{b.flatten(b.relative(load.Index))}}
 	})
 	if missing != nil {
-		return nil, fmt.Errorf("lower: tensor %s is used before it is computed", missing.Name)
+		fail("tensor %s is used before it is computed", missing.Name)
 	}
-	return expr.Simplify(lowered), nil
+	return expr.Simplify(lowered)
 }
 
 // relative returns the position of an element within the binding's region.

@@ -2,7 +2,6 @@ package lower
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -150,12 +149,12 @@ func (n *nest) base(sp *schedule.Split) (expr.Expr, bool) {
 }
 
 // axis returns an axis' value relative to the region; every leaf must be generated.
-func (n *nest) axis(k int) (expr.Expr, error) {
+func (n *nest) axis(k int) expr.Expr {
 	v, ok := n.value(n.g.Iters[k])
 	if !ok {
-		return nil, fmt.Errorf("lower: stage %d: axis %d has no value in its innermost loop", n.g.ID, k)
+		fail("stage %d: axis %d has no value in its innermost loop", n.g.ID, k)
 	}
-	return v, nil
+	return v
 }
 
 // span returns an iterator's range at this point of the nest: leaves not generated yet run over their whole extent.

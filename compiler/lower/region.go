@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -18,33 +17,26 @@ type span struct {
 }
 
 // region infers the part of stage p that the nest needs at this point, from every load in stages computed inside it.
-func (l *lowerer) region(p *schedule.Stage, n *nest) ([]span, error) {
+func (l *lowerer) region(p *schedule.Stage, n *nest) []span {
 	return l.regionDepth(p, n, 0)
 }
 
-func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, error) {
+func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) []span {
 	if depth > len(l.s.Stages) {
-		return nil, fmt.Errorf("lower: stages are computed inside one another in a cycle")
+		fail("stages are computed inside one another in a cycle")
 	}
-	if err := l.spend(len(l.s.Stages)); err != nil {
-		return nil, err
-	}
+	l.spend(len(l.s.Stages))
 	if p.KeptInside() && n.g == p.Kept {
-		return n.keptRegion(p), nil
+		return n.keptRegion(p)
 	}
 	var region []span
 	for _, c := range l.consumersOf(p) {
-		vars, err := l.axisSpans(c, n, depth)
-		if err != nil {
-			return nil, err
-		}
+		vars := l.axisSpans(c, n, depth)
 		for _, load := range c.Loads() {
 			if load.Tensor != p.Tensor {
 				continue
 			}
-			if err := l.spend(expr.Size(load)); err != nil {
-				return nil, err
-			}
+			l.spend(expr.Size(load))
 			load = expr.Rewrite(load, l.counted).(*expr.Load)
 			spans := loadSpans(load, vars, l.exact)
 			if c == n.g {
@@ -54,14 +46,14 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 		}
 	}
 	if region == nil {
-		return nil, fmt.Errorf("lower: nothing uses stage %d", p.ID)
+		fail("nothing uses stage %d", p.ID)
 	}
 	for k := range region { // threads that wait for each other have equal loops
 		if l.whole[p] || l.around != (levels{}) {
 			region[k].end = nil
 		}
 	}
-	return region, nil
+	return region
 }
 
 // consumersOf caches a stage's consumers, which lowering queries repeatedly and does not change.
@@ -75,32 +67,29 @@ func (l *lowerer) consumersOf(p *schedule.Stage) []*schedule.Stage {
 }
 
 // axisSpans returns the range of each of consumer c's axes at this point of the nest.
-func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Var]span, error) {
+func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) map[*expr.Var]span {
 	vars := map[*expr.Var]span{}
 	if c == n.g {
 		for k := range n.extents {
 			s := n.span(c.Iters[k])
 			vars[c.AxisVar(k)] = span{expr.AddE(n.mins[k], s.min), s.extent, l.end(n, k)}
 		}
-		return vars, nil
+		return vars
 	}
 	if c.Consumer == nil {
-		return nil, fmt.Errorf("lower: stage %d is used outside the nest that computes it", c.ID)
+		fail("stage %d is used outside the nest that computes it", c.ID)
 	}
-	region, err := l.regionDepth(c, n, depth+1)
-	if err != nil {
-		return nil, err
-	}
+	region := l.regionDepth(c, n, depth+1)
 	for k, s := range region {
 		if guardsSeveral(c.Iters[k]) {
-			return nil, fmt.Errorf("lower: stage %d has tiles of several axes that go beyond their ends, and is computed inside another", c.ID)
+			fail("stage %d has tiles of several axes that go beyond their ends, and is computed inside another", c.ID)
 		}
 		vars[c.Axes[k]] = s.covered(c.Iters[k])
 	}
 	for _, r := range c.Reduce {
 		vars[r] = span{expr.I(0), r.Extent, nil}
 	}
-	return vars, nil
+	return vars
 }
 
 // loadSpans returns the ranges of a load's indices, clipped to the tensor unless exact is set.

@@ -13,7 +13,7 @@ import (
 const panelBytes = 128
 
 // filled computes a part of a stage attached at a loop of another: by loops, or by box copies.
-func (l *lowerer) filled(part *nest) (ir.Block, error) {
+func (l *lowerer) filled(part *nest) ir.Block {
 	if part.g.TMA {
 		return l.boxes(part.g, part.mins, part.extents)
 	}
@@ -21,29 +21,27 @@ func (l *lowerer) filled(part *nest) (ir.Block, error) {
 }
 
 // boxes copies a part of a tensor: one box per panel of the buffer.
-func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (ir.Block, error) {
+func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) ir.Block {
 	from, axes, err := l.s.Boxes(g)
 	if err != nil {
-		return nil, fmt.Errorf("lower: %w", err)
+		fail("%w", err)
 	}
 	to, source := l.bindings[g.Tensor].buffer, l.bindings[from.Tensor]
 	switch {
 	case l.around.threads:
-		return nil, fmt.Errorf("lower: stage %d copies boxes inside of a loop on threads, of which one would do", g.ID)
+		fail("stage %d copies boxes inside of a loop on threads, of which one would do", g.ID)
 	case source == nil || source.pack != nil:
-		return nil, fmt.Errorf("lower: stage %d copies boxes of a tensor that is missing or packed", g.ID)
+		fail("stage %d copies boxes of a tensor that is missing or packed", g.ID)
 	case to.Row == 0 || to.Space != ir.Shared:
-		return nil, fmt.Errorf("lower: stage %d copies boxes to rows that cannot be swizzled", g.ID)
+		fail("stage %d copies boxes to rows that cannot be swizzled", g.ID)
 	}
 	b := box{from: from, axes: axes, mins: mins, extents: extents}
 	m, at := b.dims()
 	panel := min(to.Row, panelBytes/to.Tensor.DType.Bytes())
 	m.Dims[0].Box, m.PanelBytes = panel, panel*to.Tensor.DType.Bytes()
-	if err := fits(m, g.ID); err != nil {
-		return nil, err
-	}
+	checkFits(m, g.ID)
 	if m.Elements()*(to.Row/panel) != to.Elements() {
-		return nil, fmt.Errorf("lower: stage %d copies boxes that do not fill its buffer", g.ID)
+		fail("stage %d copies boxes that do not fill its buffer", g.ID)
 	}
 	v := &expr.Var{Name: fmt.Sprintf("x%d", g.ID), Extent: 1}
 	one := &ir.For{Var: v, Extent: 1, Kind: ir.Threads}
@@ -57,20 +55,19 @@ func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (i
 		}
 		one.Body = append(one.Body, ir.Exec(nvidia.BoxCopy(len(at), false), args...))
 	}
-	return ir.Block{one}, nil
+	return ir.Block{one}
 }
 
-// fits returns an error if no tensor map supports the dimensions.
-func fits(m *ir.TensorMap, stage int) error {
+// checkFits fails if no tensor map supports the dimensions.
+func checkFits(m *ir.TensorMap, stage int) {
 	if n := len(m.Dims); n < nvidia.MinMapDims || n > nvidia.MaxMapDims {
-		return fmt.Errorf("lower: stage %d copies boxes of %d dimensions, not of %d to %d", stage, n, nvidia.MinMapDims, nvidia.MaxMapDims)
+		fail("stage %d copies boxes of %d dimensions, not of %d to %d", stage, n, nvidia.MinMapDims, nvidia.MaxMapDims)
 	}
 	for _, d := range m.Dims {
 		if d.Box > nvidia.MapBox {
-			return fmt.Errorf("lower: stage %d copies boxes that are %d long, more than %d", stage, d.Box, nvidia.MapBox)
+			fail("stage %d copies boxes that are %d long, more than %d", stage, d.Box, nvidia.MapBox)
 		}
 	}
-	return nil
 }
 
 // box is a part of a tensor: the elements of a stage's axes starting at mins, where axis axes[d] runs along
