@@ -15,12 +15,12 @@ import (
 
 // product returns the matrix unit's instruction that a nest of steps of sums means. Its last loops are over terms and
 // over sums.
-func (t *translator) product(n nest) (*ir.Call, error) {
+func (t *translator) product(n nest) *ir.Call {
 	_, term, _ := n.Store.Step()
 	a, b, factors := schedule.Factors(term)
 	depth := len(n.Loops) - 2
 	if !factors || depth < 0 || n.Guard != nil {
-		return nil, fmt.Errorf("a sum is not one of products")
+		fail("a sum is not one of products")
 	}
 	step, around := n.Loops[depth], n.without(2)
 	apart, _ := expr.Linearize(b.Index[0]).Coef(step.Var)
@@ -28,21 +28,18 @@ func (t *translator) product(n nest) (*ir.Call, error) {
 	i := product(a.DType(), distance)
 	args, err := pass.Tensorized(ir.Block{step}, i, t.in)
 	if err != nil {
-		return nil, fmt.Errorf("the innermost loops of a sum are not a step of the matrix unit: %w", err)
+		fail("the innermost loops of a sum are not a step of the matrix unit: %w", err)
 	}
 	operands := make([]access, len(args))
 	for k := range args {
-		if operands[k], err = around.access(args[k].Tensor, args[k].Index); err != nil {
-			return nil, err
-		}
+		operands[k] = around.access(args[k].Tensor, args[k].Index)
 		args[k].Index = operands[k].first
 	}
-	loops, err := around.repeat(operands)
-	return repeated(i, []expr.Expr{distance}, loops, args...), err
+	return repeated(i, []expr.Expr{distance}, around.repeat(operands), args...)
 }
 
 // repeat returns the loops around an instruction as C. Loops that advance all operands like one loop are joined.
-func (n nest) repeat(operands []access) (string, error) {
+func (n nest) repeat(operands []access) string {
 	type loop struct {
 		iterations int64
 		steps      []int64
@@ -67,9 +64,9 @@ func (n nest) repeat(operands []access) (string, error) {
 		text = append(text, fmt.Sprintf("{%d, {%s}}", l.iterations, cprint.List(l.steps)))
 	}
 	if len(list) > maxLoops {
-		return "", fmt.Errorf("an instruction has %d loops around it", len(list))
+		fail("an instruction has %d loops around it", len(list))
 	}
-	return fmt.Sprintf("%d, (struct vta_loop[]){%s}", len(list), strings.Join(text, ", ")), nil
+	return fmt.Sprintf("%d, (struct vta_loop[]){%s}", len(list), strings.Join(text, ", "))
 }
 
 // selector covers the value of a nest by vector instructions.
@@ -98,7 +95,7 @@ func (v value) arg() ir.Arg {
 
 // compute emits the instructions that compute an expression. The result is stored at to, or anywhere if to is nil.
 // depth is the number of temporaries in use.
-func (x *selector) compute(e expr.Expr, to *value, depth int) (value, error) {
+func (x *selector) compute(e expr.Expr, to *value, depth int) value {
 	if l, ok := e.(*expr.Load); ok && to == nil {
 		return x.load(l)
 	}
@@ -107,10 +104,7 @@ func (x *selector) compute(e expr.Expr, to *value, depth int) (value, error) {
 		if !ok {
 			continue
 		}
-		rows, err := x.operands(values, depth)
-		if err != nil {
-			return value{}, err
-		}
+		rows := x.operands(values, depth)
 		if to == nil {
 			t := x.temporary(depth, e.DType())
 			to = &t
@@ -119,15 +113,14 @@ func (x *selector) compute(e expr.Expr, to *value, depth int) (value, error) {
 		for _, r := range rows {
 			accesses, args = append(accesses, r.access), append(args, r.arg())
 		}
-		loops, err := x.without(1).repeat(accesses)
-		x.calls = append(x.calls, repeated(v.instruction(immediates), immediates, loops, args...))
-		return *to, err
+		x.calls = append(x.calls, repeated(v.instruction(immediates), immediates, x.without(1).repeat(accesses), args...))
+		return *to
 	}
-	return value{}, fmt.Errorf("no vector instruction computes %T of %v", e, e.DType())
+	panic(failure{fmt.Errorf("no vector instruction computes %T of %v", e, e.DType())})
 }
 
 // operands computes the operands of an instruction, first the one with what the first temporary overwrites.
-func (x *selector) operands(rows []expr.Expr, depth int) ([]value, error) {
+func (x *selector) operands(rows []expr.Expr, depth int) []value {
 	values := make([]value, len(rows))
 	order := make([]int, len(rows))
 	for k := range order {
@@ -141,28 +134,25 @@ func (x *selector) operands(rows []expr.Expr, depth int) ([]value, error) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return overwritten(a) - overwritten(b) })
 	for _, k := range order {
-		v, err := x.compute(rows[k], nil, depth)
-		if err != nil {
-			return nil, err
-		}
+		v := x.compute(rows[k], nil, depth)
 		if values[k] = v; depth < len(x.temporaries) && v.buffer == x.temporaries[depth] {
 			depth++
 		}
 	}
-	return values, nil
+	return values
 }
 
 // load returns elements in a scratchpad, whose lanes must be neighbours.
-func (x *selector) load(l *expr.Load) (value, error) {
-	a, err := x.access(l.Tensor, l.Index[0])
-	if err == nil && a.steps[len(a.steps)-1] != 1 {
-		err = fmt.Errorf("lanes of %s are not neighbours", l.Tensor.Name)
+func (x *selector) load(l *expr.Load) value {
+	a := x.access(l.Tensor, l.Index[0])
+	if a.steps[len(a.steps)-1] != 1 {
+		fail("lanes of %s are not neighbours", l.Tensor.Name)
 	}
 	v := value{access: a}
 	if l.Tensor == x.last {
 		v.buffer = x.temporaries[0]
 	}
-	return v, err
+	return v
 }
 
 // temporary returns the temporary at a depth for values of a type of 32 bits or less.

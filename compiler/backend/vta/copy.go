@@ -18,38 +18,26 @@ type dim struct {
 
 // load returns the instruction that fills a buffer from memory: what a nest that copies means. Packed constants are
 // padded with zeros, so that all elements are valid.
-func (n nest) load(packed bool) (*ir.Call, error) {
+func (n nest) load(packed bool) *ir.Call {
 	from, valid, ok := schedule.CopyOf(n.Store.Value)
 	if packed {
 		valid = nil
 	}
 	if !ok || n.Guard != nil {
-		return nil, fmt.Errorf("buffer %s is not a copy", n.Store.Buffer.Tensor.Name)
+		fail("buffer %s is not a copy", n.Store.Buffer.Tensor.Name)
 	}
-	to, err := n.access(n.Store.Buffer.Tensor, n.Store.Index)
-	if err != nil {
-		return nil, err
-	}
-	source, err := n.access(from.Tensor, from.Index[0])
-	if err != nil {
-		return nil, err
-	}
+	to, source := n.access(n.Store.Buffer.Tensor, n.Store.Index), n.access(from.Tensor, from.Index[0])
 	i := &ir.Instruction{Name: "load", Params: []ir.Param{operand("to", ir.Write), {Name: "from", Use: ir.Read, Form: ir.Address}}}
 	args := []ir.Arg{ir.At(n.Store.Buffer, to.first), ir.In(from.Tensor, source.first)}
-	dims, err := n.dims(valid, to, source)
-	return copied(i, args, dims), err
+	return copied(i, args, n.dims(valid, to, source))
 }
 
 // save returns the instruction that copies a buffer, which holds the results of the nest densely, to memory.
-func (n nest) save(from *ir.Buffer) (*ir.Call, error) {
-	to, err := n.access(n.Store.Buffer.Tensor, n.Store.Index)
-	if err != nil {
-		return nil, err
-	}
+func (n nest) save(from *ir.Buffer) *ir.Call {
+	to := n.access(n.Store.Buffer.Tensor, n.Store.Index)
 	place := access{tensor: from.Tensor, steps: n.dense()}
 	i := &ir.Instruction{Name: "store", Params: []ir.Param{operand("from", ir.Read), {Name: "to", Use: ir.Write, Form: ir.Address}}}
-	dims, err := n.dims(n.Guard, place, to)
-	return copied(i, []ir.Arg{ir.All(from), ir.At(n.Store.Buffer, to.first)}, dims), err
+	return copied(i, []ir.Arg{ir.All(from), ir.At(n.Store.Buffer, to.first)}, n.dims(n.Guard, place, to))
 }
 
 // dense returns the steps of a buffer that has an element for each iteration, in order.
@@ -63,11 +51,8 @@ func (n nest) dense() []int64 {
 }
 
 // dims returns the dimensions of a copy of the elements for which a condition holds.
-func (n nest) dims(cond expr.Expr, place, memory access) ([]dim, error) {
-	conditions, err := n.conditions(cond)
-	if err != nil {
-		return nil, err
-	}
+func (n nest) dims(cond expr.Expr, place, memory access) []dim {
+	conditions := n.conditions(cond)
 	dims := make([]dim, len(n.Loops))
 	for k, l := range n.Loops {
 		dims[k] = dim{iterations: l.Extent, place: place.steps[k], memory: memory.steps[k]}
@@ -85,14 +70,12 @@ func (n nest) dims(cond expr.Expr, place, memory access) ([]dim, error) {
 		}
 	}
 	for _, c := range conditions {
-		if err := c.restrict(dims); err != nil {
-			return nil, err
-		}
+		c.restrict(dims)
 	}
 	if dims = joined(dims); len(dims) > maxLoops {
-		return nil, fmt.Errorf("a copy has %d dimensions", len(dims))
+		fail("a copy has %d dimensions", len(dims))
 	}
-	return dims, nil
+	return dims
 }
 
 // continues reports whether a dimension's iterations follow one another across those of the outer one.

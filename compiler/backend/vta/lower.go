@@ -26,7 +26,16 @@ type stream struct {
 
 // lowered lowers a schedule to instructions, ordered by tokens and placed in the scratchpads. An error names what the
 // accelerator lacks.
-func lowered(s *schedule.Schedule) (*stream, error) {
+func lowered(s *schedule.Schedule) (made *stream, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			err = fmt.Errorf("vta: %w", r.error)
+		default:
+			panic(r)
+		}
+	}()
 	f, err := lower.Schedule(s)
 	if err != nil {
 		return nil, err
@@ -41,14 +50,16 @@ func lowered(s *schedule.Schedule) (*stream, error) {
 			t.slots = max(t.slots, a.Buffer.Steps)
 		}
 	})
-	body, err := t.block(f.Body)
-	if err != nil {
-		return nil, fmt.Errorf("vta: %w", err)
-	}
-	p.Func = f.With(body)
+	p.Func = f.With(t.block(f.Body))
 	p.WorkspaceBytes = workspaceBytes
-	return p, p.place()
+	p.place()
+	return p, nil
 }
+
+// failure is the panic value that ends a lowering; lowered returns its error.
+type failure struct{ error }
+
+func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
 // dump returns a kernel as loops, as instructions, and as C.
 func dump(s *schedule.Schedule) (steps []backend.Step, err error) {
@@ -84,40 +95,35 @@ type translator struct {
 	in     ir.Allocated
 }
 
-func (t *translator) block(b ir.Block) (out ir.Block, err error) {
+func (t *translator) block(b ir.Block) (out ir.Block) {
 	var scope ir.Block
 	for _, st := range b {
-		var made ir.Block
 		switch n := st.(type) {
 		case *ir.Alloc:
 			t.add(n.Buffer, sums, 1)
-			made = ir.Block{st}
+			out = append(out, st)
 		case *ir.For:
-			if made, err = t.loop(n); err != nil {
-				return nil, err
-			}
+			out = append(out, t.loop(n)...)
 		default:
-			return nil, fmt.Errorf("a %T is not what the accelerator does", st)
+			fail("a %T is not what the accelerator does", st)
 		}
-		out = append(out, made...)
 	}
 	for _, st := range b {
 		if a, ok := st.(*ir.Alloc); ok && t.filled[a.Buffer] {
 			scope = append(scope, ir.Exec(release, ir.All(a.Buffer)))
 		}
 	}
-	return append(out, scope...), nil
+	return append(out, scope...)
 }
 
-func (t *translator) loop(l *ir.For) (ir.Block, error) {
+func (t *translator) loop(l *ir.For) ir.Block {
 	if n, ok := ir.PerfectNestOf(l); ok {
 		return t.nest(nest{n})
 	}
 	if !l.InOrder() {
-		return nil, fmt.Errorf("the loop over %s is none of a host's", l.Var.Name)
+		fail("the loop over %s is none of a host's", l.Var.Name)
 	}
-	body, err := t.block(l.Body)
-	return ir.Block{l.With(body)}, err
+	return ir.Block{l.With(t.block(l.Body))}
 }
 
 // add adds a buffer with a number of slots.
@@ -127,48 +133,38 @@ func (t *translator) add(b *ir.Buffer, in memory, slots int64) {
 }
 
 // nest translates a nest by what it stores and where.
-func (t *translator) nest(n nest) (ir.Block, error) {
+func (t *translator) nest(n nest) ir.Block {
 	to := n.Store.Buffer
 	if to.Space != ir.Shared {
 		return t.epilogue(n)
 	}
 	if _, _, ok := n.Store.Step(); ok {
-		call, err := t.product(n)
-		if err != nil {
-			return nil, err
-		}
+		call := t.product(n)
 		t.memories[call.Args[1].Tensor], t.memories[call.Args[2].Tensor] = inputs, weights
-		return ir.Block{call}, nil
+		return ir.Block{call}
 	}
 	if from, _, ok := schedule.CopyOf(n.Store.Value); ok && t.memories[from.Tensor] == 0 && t.in[from.Tensor] == nil {
 		return t.fill(n)
 	}
 	if n.Guard != nil {
-		return nil, fmt.Errorf("buffer %s is computed under a condition", to.Tensor.Name)
-	}
-	at, err := n.access(to.Tensor, n.Store.Index)
-	if err != nil {
-		return nil, err
+		fail("buffer %s is computed under a condition", to.Tensor.Name)
 	}
 	x := &selector{nest: n}
-	_, err = x.compute(n.Store.Value, &value{at, to}, 0)
-	return t.computed(x), err
+	x.compute(n.Store.Value, &value{n.access(to.Tensor, n.Store.Index), to}, 0)
+	return t.computed(x)
 }
 
 // fill translates a copy from memory, which the load unit does in a slot that computations have released.
-func (t *translator) fill(n nest) (ir.Block, error) {
+func (t *translator) fill(n nest) ir.Block {
 	b := n.Store.Buffer
 	if t.filled[b] {
-		return nil, fmt.Errorf("buffer %s is filled in parts", b.Tensor.Name)
+		fail("buffer %s is filled in parts", b.Tensor.Name)
 	}
 	from, _, _ := schedule.CopyOf(n.Store.Value)
-	call, err := n.load(t.packed[from.Tensor])
-	if err != nil {
-		return nil, err
-	}
+	call := n.load(t.packed[from.Tensor])
 	t.filled[b], b.Steps = true, t.slots
 	of := ir.All(b)
-	return ir.Block{ir.Exec(acquire, of), call, ir.Exec(publish, of), ir.Exec(await, of)}, nil
+	return ir.Block{ir.Exec(acquire, of), call, ir.Exec(publish, of), ir.Exec(await, of)}
 }
 
 // computed returns the instructions that a selector emitted, after the buffers that they need.
@@ -182,32 +178,27 @@ func (t *translator) computed(x *selector) (out ir.Block) {
 
 // epilogue translates a nest that stores results: vector instructions compute them in a scratchpad, from which the
 // store unit copies them to memory.
-func (t *translator) epilogue(n nest) (ir.Block, error) {
+func (t *translator) epilogue(n nest) ir.Block {
 	if n.Loops[len(n.Loops)-1].Extent != block {
-		return nil, fmt.Errorf("results are not computed in rows of %d", block)
+		fail("results are not computed in rows of %d", block)
 	}
 	elements := int64(1)
 	for _, l := range n.Loops {
 		elements *= l.Extent
 	}
 	if d := n.Store.Buffer.Tensor.DType; !slices.Contains(storable, d) {
-		return nil, fmt.Errorf("results are %v", d)
+		fail("results are %v", d)
 	}
 	b := &ir.Buffer{Tensor: ir.Flat("r", n.Store.Buffer.Tensor.DType, elements), Space: ir.Shared}
 	x := &selector{nest: n}
 	t.overwrite(x)
-	if _, err := x.compute(n.Store.Value, &value{access{b.Tensor, expr.I(0), n.dense()}, b}, 0); err != nil {
-		return nil, err
-	}
-	save, err := n.save(b)
-	if err != nil {
-		return nil, err
-	}
+	x.compute(n.Store.Value, &value{access{b.Tensor, expr.I(0), n.dense()}, b}, 0)
+	save := n.save(b)
 	computed := t.computed(x)
 	t.add(b, results, t.slots)
 	of := ir.All(b)
 	out := append(ir.Block{&ir.Alloc{Buffer: b}, ir.Exec(acquireResults, of)}, computed...)
-	return append(out, ir.Exec(publishResults, of), ir.Exec(awaitResults, of), save, ir.Exec(releaseResults, of)), nil
+	return append(out, ir.Exec(publishResults, of), ir.Exec(awaitResults, of), save, ir.Exec(releaseResults, of))
 }
 
 // overwrite lets the first temporary be the buffer of the sums, if they are read once, in order.
@@ -221,11 +212,10 @@ func (t *translator) overwrite(x *selector) {
 	if len(found) != 1 {
 		return
 	}
-	a, err := x.access(found[0].Tensor, found[0].Index[0])
-	if err != nil || !slices.Equal(a.steps, x.dense()) || a.tensor.DType != array.Int32 {
-		return
+	from := found[0].Tensor
+	if _, steps, err := x.linear(found[0].Index[0]); err == nil && slices.Equal(steps, x.dense()) && from.DType == array.Int32 {
+		x.temporaries, x.last = []*ir.Buffer{t.computedIn(from)}, from
 	}
-	x.temporaries, x.last = []*ir.Buffer{t.computedIn(a.tensor)}, a.tensor
 }
 
 // computedIn returns the buffer of a tensor that the accelerator computes, or nil.
@@ -242,9 +232,9 @@ func (t *translator) computedIn(x *expr.Tensor) *ir.Buffer {
 func slotBytes(b *ir.Buffer) int64 { return (b.Bytes() + alignBytes - 1) / alignBytes * alignBytes }
 
 // place places the buffers one after the other.
-func (p *stream) place() error {
+func (p *stream) place() {
 	if len(p.buffers) > maxRings {
-		return fmt.Errorf("vta: %d buffers are more than %d rings", len(p.buffers), maxRings)
+		fail("%d buffers are more than %d rings", len(p.buffers), maxRings)
 	}
 	var used [len(scratchpads)]int64
 	for _, b := range p.buffers {
@@ -254,8 +244,7 @@ func (p *stream) place() error {
 	}
 	for m, bytes := range used {
 		if bytes > scratchpads[m] {
-			return fmt.Errorf("vta: the schedule takes %d bytes of the scratchpad %s, which has %d", bytes, names[m], scratchpads[m])
+			fail("the schedule takes %d bytes of the scratchpad %s, which has %d", bytes, names[m], scratchpads[m])
 		}
 	}
-	return nil
 }

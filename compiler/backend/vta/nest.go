@@ -18,9 +18,12 @@ type access struct {
 }
 
 // access analyses an index, which must be linear in the loops.
-func (n nest) access(t *expr.Tensor, index expr.Expr) (access, error) {
+func (n nest) access(t *expr.Tensor, index expr.Expr) access {
 	first, steps, err := n.linear(index)
-	return access{t, first.Expr(), steps}, err
+	if err != nil {
+		fail("%w", err)
+	}
+	return access{t, first.Expr(), steps}
 }
 
 // linear divides an integer into the distance by which each loop advances it, and its first value.
@@ -50,51 +53,49 @@ type condition struct {
 }
 
 // conditions divides a conjunction of comparisons; nil is always true.
-func (n nest) conditions(cond expr.Expr) ([]condition, error) {
+func (n nest) conditions(cond expr.Expr) []condition {
 	if cond == nil {
-		return nil, nil
+		return nil
 	}
 	c, ok := cond.(*expr.Binary)
 	if !ok {
-		return nil, fmt.Errorf("a condition is a %T", cond)
+		fail("a condition is a %T", cond)
 	}
 	// a < b, or a <= b, is slack > 0 with slack = b - a, or b - a + 1.
 	slack := expr.Linearize(c.B).Plus(expr.Linearize(c.A), -1)
 	switch c.Op {
 	case expr.And:
-		a, err := n.conditions(c.A)
-		if err != nil {
-			return nil, err
-		}
-		b, err := n.conditions(c.B)
-		return append(a, b...), err
+		return append(n.conditions(c.A), n.conditions(c.B)...)
 	case expr.Le:
 		slack.Const++
 	case expr.Lt:
 	default:
-		return nil, fmt.Errorf("a condition compares by %v", c.Op)
+		fail("a condition compares by %v", c.Op)
 	}
 	first, steps, err := n.linear(slack.Expr())
-	return []condition{{first, steps}}, err
+	if err != nil {
+		fail("%w", err)
+	}
+	return []condition{{first, steps}}
 }
 
 // span restricts iterations to those from first on and before end; nil means no restriction.
 type span struct{ first, end expr.Expr }
 
 // restrict narrows the span of the only loop of a condition, which must advance it by one.
-func (c condition) restrict(dims []dim) error {
+func (c condition) restrict(dims []dim) {
 	only := -1
 	for k, step := range c.steps {
 		if step == 0 {
 			continue
 		}
 		if only >= 0 || step*step != 1 {
-			return fmt.Errorf("a condition does not advance by one with a single loop")
+			fail("a condition does not advance by one with a single loop")
 		}
 		only = k
 	}
 	if only < 0 {
-		return fmt.Errorf("a condition does not depend on the loops of a copy")
+		fail("a condition does not depend on the loops of a copy")
 	}
 	s := &dims[only].span
 	switch {
@@ -103,7 +104,6 @@ func (c condition) restrict(dims []dim) error {
 	case c.steps[only] > 0 && s.first == nil: // first + i > 0
 		s.first = expr.SubE(expr.I(1), c.first.Expr())
 	default:
-		return fmt.Errorf("several conditions restrict a loop")
+		fail("several conditions restrict a loop")
 	}
-	return nil
 }
