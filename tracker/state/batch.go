@@ -45,7 +45,7 @@ func (b *batch) class() class {
 	if b.stage == storev1.Stage_STAGE_BUILD {
 		return b.buildClass()
 	}
-	return class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: b.job.spec.GetTarget().GetDeviceClass()}
+	return deviceClass(b.job)
 }
 
 func (b *batch) buildClass() class {
@@ -169,16 +169,16 @@ func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.J
 	p := b.job.progress[b.task]
 	p.Trials++
 	keepBest(p, m)
-	keepDefault(p, b.spec(), m)
-	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+	switch {
+	case m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE:
 		fail(p, m)
+	case m.GetCandidate().GetDigest() == b.spec().GetDefaultDigest():
+		p.DefaultSeconds = m.GetLatencySeconds() // the baseline for the job's gain
 	}
-	e := c.event(b.job)
-	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(), PredictedSeconds: b.predictedSeconds(i),
-	}}
 	c.addFact(Trial{m})
-	return e
+	return c.event(b.job, &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
+		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(), PredictedSeconds: b.predictedSeconds(i),
+	}}})
 }
 
 // trialRowBytes is the approximate size of a trial in its job's log.
@@ -205,13 +205,6 @@ func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 		}
 	case best != nil && records.Disqualifies(m) && m.GetCandidate().GetDigest() == best.GetCandidate().GetDigest():
 		p.BestSeconds, p.BestTrace, p.Best = 0, nil, nil
-	}
-}
-
-// keepDefault records the latency of the task's default schedule, the baseline for the job's gain.
-func keepDefault(p *tilthv1.TaskProgress, task *tilthv1.TaskSpec, m *tilthv1.Measurement) {
-	if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE && m.GetCandidate().GetDigest() == task.GetDefaultDigest() {
-		p.DefaultSeconds = m.GetLatencySeconds()
 	}
 }
 
@@ -285,13 +278,11 @@ func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	c.owners[j.spec.GetOwner()].Trials += j.claimMore(len(b.candidates))
 	p.Proposed += uint32(len(b.candidates))
 	j.proposed += len(b.candidates)
-	e := c.event(j)
-	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
+	c.store(j, &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
 		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode, SearchSeconds: req.GetSearchSeconds(),
 		Remeasured: b.remeasured, PredictedSeconds: b.predicted,
-	}}
-	b.eventSequence = e.GetSequence()
-	c.store(j, e)
+	}}})
+	b.eventSequence = j.lastSequence
 	c.write.PutProgress(j.id, b.task, p)
 	c.addBatch(b)
 	c.move(b)
@@ -350,8 +341,7 @@ func (m *Machine) needing(digest string) (jobs []*job) {
 
 // rebuild sends queued measurement batches whose artifacts are missing back to builders. It preserves their order.
 func (c *Change) rebuild(j *job) {
-	runners := class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass()}
-	if q := c.queues[runners]; q != nil {
+	if q := c.queues[deviceClass(j)]; q != nil {
 		q.work.Remove(j.spec.GetOwner(), j.id)
 	}
 	for _, b := range j.inOrder() {

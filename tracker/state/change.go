@@ -65,10 +65,10 @@ func (c *Change) now() *timestamppb.Timestamp {
 	return c.at
 }
 
-// event allocates the job's next event. The caller fills it in and must store it; watchers see it once it is stored.
-func (c *Change) event(j *job) *tilthv1.JobEvent {
+// event makes e the job's next event. The caller must store it; watchers see it once it is stored.
+func (c *Change) event(j *job, e *tilthv1.JobEvent) *tilthv1.JobEvent {
 	j.lastSequence++
-	e := &tilthv1.JobEvent{Sequence: j.lastSequence, At: c.now()}
+	e.Sequence, e.At = j.lastSequence, c.now()
 	c.touched[j] = append(c.touched[j], e)
 	return e
 }

@@ -372,12 +372,9 @@ func (c *Change) suspect(d *device, since time.Time, reason string) {
 			}
 			candidate := proto.CloneOf(best.GetCandidate())
 			candidate.Trace = p.GetBestTrace()
-			e := c.event(j)
-			e.Event = &tilthv1.JobEvent_Suspected{Suspected: &tilthv1.MeasurementSuspected{
-				TaskIndex: uint32(i), Device: d.name, Reason: reason,
-				Candidate: candidate,
-			}}
-			c.store(j, e)
+			c.store(j, &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Suspected{Suspected: &tilthv1.MeasurementSuspected{
+				TaskIndex: uint32(i), Device: d.name, Reason: reason, Candidate: candidate,
+			}}})
 			c.log.Warn("best measurement in doubt", "job", j.id, "task", i, "reason", reason)
 		}
 	}

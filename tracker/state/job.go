@@ -201,9 +201,7 @@ func (c *Change) setState(j *job, s tilthv1.JobState, reason string) {
 	if records.Final(s) {
 		j.meta.EndedAt = c.now()
 	}
-	e := c.event(j)
-	e.Event = &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{State: s, Reason: reason}}
-	c.store(j, e)
+	c.store(j, &tilthv1.JobEvent{Event: &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{State: s, Reason: reason}}})
 	c.log.Info("job changed", "job", j.id, "state", s.String(), "reason", reason)
 }
 

@@ -149,9 +149,7 @@ func (c *Change) addDeadLetter(b *batch, class tilthv1.ErrorClass, message strin
 	}
 	j := b.job
 	j.meta.DeadLetters = append(j.meta.DeadLetters, letter)
-	e := c.event(j)
-	e.Event = &tilthv1.JobEvent_DeadLetter{DeadLetter: letter}
-	c.store(j, e)
+	c.store(j, &tilthv1.JobEvent{Event: &tilthv1.JobEvent_DeadLetter{DeadLetter: letter}})
 	c.dropBatch(b)
 	delete(c.moved, b)
 	b.stage = storev1.Stage_STAGE_DEAD
@@ -190,9 +188,9 @@ func (c *Change) requeueDead(b *batch) {
 	j.meta.DeadLetters = slices.DeleteFunc(j.meta.GetDeadLetters(), func(d *tilthv1.DeadLetter) bool { return d.GetBatchId() == b.id })
 	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
 	b.faults, b.failures = 0, 0
-	e := c.event(j)
-	e.Event = &tilthv1.JobEvent_Retried{Retried: &tilthv1.BatchRetried{BatchId: b.id, TaskIndex: b.task, Trials: uint32(b.open)}}
-	c.store(j, e)
+	c.store(j, &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Retried{Retried: &tilthv1.BatchRetried{
+		BatchId: b.id, TaskIndex: b.task, Trials: uint32(b.open),
+	}}})
 	c.write.ReopenBatch(b.id)
 	c.addBatch(b)
 	c.move(b)
@@ -262,7 +260,7 @@ func (c *Change) beginCooldown(a *agent, w work, message string) {
 // othersBuild reports whether another builder is available for a batch. It checks a bounded number of agents.
 func (m *Machine) othersBuild(b *batch) bool {
 	now := m.cfg.Clock()
-	for a := range m.someBuilders(b) {
+	for a := range m.queues[b.buildClass()].some() {
 		if a.owner() != b.builtBy && a.takesWork(now) {
 			return true
 		}
@@ -273,7 +271,7 @@ func (m *Machine) othersBuild(b *batch) bool {
 // buildElsewhere requeues a batch for building, preferably by another builder.
 func (c *Change) buildElsewhere(b *batch) {
 	c.toBuild(b)
-	for a := range c.someBuilders(b) {
+	for a := range c.queues[b.buildClass()].some() {
 		if a.owner() == b.builtBy {
 			b.failedBy = append(b.failedBy, a.name())
 		}
@@ -281,13 +279,13 @@ func (c *Change) buildElsewhere(b *batch) {
 	slices.Sort(b.failedBy)
 }
 
-// someBuilders yields a bounded number of agents that can build for the batch's target.
-func (m *Machine) someBuilders(b *batch) iter.Seq[*agent] {
+// some yields a bounded number of agents that accept the class; none if q is nil.
+func (q *queue) some() iter.Seq[*agent] {
 	return func(yield func(*agent) bool) {
-		q, asked := m.queues[b.buildClass()], 0
 		if q == nil {
 			return
 		}
+		asked := 0
 		for a := range q.offering {
 			if asked++; asked > maxOthersAsked || !yield(a) {
 				return
@@ -354,11 +352,7 @@ func (*Machine) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 	if !slices.Contains(h.failedBy, a.name()) || now.After(h.elsewhere) {
 		return false
 	}
-	asked := 0
-	for other := range q.offering {
-		if asked++; asked > maxOthersAsked {
-			return false
-		}
+	for other := range q.some() {
 		if other.takesWork(now) && !other.failures.InCooldownFor(madeFrom(w), now) && !slices.Contains(h.failedBy, other.name()) {
 			return true
 		}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -81,12 +79,12 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_CORDONED:
 		c := a.device.cordon
-		text := "is cordoned since " + formatTimestamp(c.GetSince())
+		text := "is cordoned since " + formatTime(c.GetSince().AsTime())
 		if c.GetBy() != "" {
 			text += " by " + c.GetBy()
 		}
 		if c.GetUntil() != nil {
-			text += " until " + formatTimestamp(c.GetUntil())
+			text += " until " + formatTime(c.GetUntil().AsTime())
 		}
 		if c.GetReason() != "" {
 			text += ": " + clip(c.GetReason(), maxQuoted)
@@ -95,7 +93,7 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 	case tilthv1.WaitReason_WAIT_REASON_QUARANTINED:
 		q := a.device.quarantine
 		return fmt.Sprintf("is quarantined since %s, until %s at least: %s ('tilth devices show %s' tells more)",
-			formatTimestamp(q.GetSince()), formatTimestamp(q.GetUntil()), clip(q.GetReason(), maxQuoted), a.name())
+			formatTime(q.GetSince().AsTime()), formatTime(q.GetUntil().AsTime()), clip(q.GetReason(), maxQuoted), a.name())
 	case tilthv1.WaitReason_WAIT_REASON_RESTING:
 		until, why, _ := a.failures.Last()
 		return fmt.Sprintf("is in cooldown until %s: %s", formatTime(until), clip(why, maxQuoted))
@@ -158,8 +156,6 @@ const maxWaitBytes = 1000
 
 // oneLine joins text from several sources into one bounded line.
 func oneLine(text string) string { return clip(strings.Join(strings.Fields(text), " "), maxWaitBytes) }
-
-func formatTimestamp(ts *timestamppb.Timestamp) string { return formatTime(ts.AsTime()) }
 
 // formatTime formats a time for messages.
 func formatTime(when time.Time) string { return when.UTC().Format(time.RFC3339) }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -89,16 +88,11 @@ type JobFigures struct {
 // OldestJobs returns figures of at most limit open jobs, oldest first. It omits private jobs, since everyone who can
 // read the metrics sees the result.
 func (m *Machine) OldestJobs(limit int) []JobFigures {
-	oldest := make([]*job, 0, len(m.jobs))
-	for _, j := range m.jobs {
-		if !j.spec.GetPrivate() {
-			oldest = append(oldest, j)
+	var figures []JobFigures
+	for _, j := range m.jobsByID() {
+		if !j.spec.GetPrivate() && len(figures) < limit {
+			figures = append(figures, j.figures())
 		}
-	}
-	slices.SortFunc(oldest, func(a, b *job) int { return strings.Compare(a.id, b.id) })
-	figures := make([]JobFigures, 0, min(limit, len(oldest)))
-	for _, j := range oldest[:cap(figures)] {
-		figures = append(figures, j.figures())
 	}
 	return figures
 }

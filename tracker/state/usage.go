@@ -66,8 +66,10 @@ func (m *Machine) dropJob(j *job) {
 	}
 }
 
-// store writes an event and charges its size to the job's owner.
-func (c *Change) store(j *job, e *tilthv1.JobEvent) { c.grow(j, c.write.AppendEvent(j.id, e)) }
+// store makes e the job's next event, writes it and charges its size to the job's owner.
+func (c *Change) store(j *job, e *tilthv1.JobEvent) {
+	c.grow(j, c.write.AppendEvent(j.id, c.event(j, e)))
+}
 
 // grow charges more stored bytes to a job and its owner.
 func (m *Machine) grow(j *job, bytes int64) {
@@ -141,20 +143,14 @@ func candidateBytes(candidates []*tilthv1.Candidate) (n int64) {
 func (m *Machine) checkQuota(spec *tilthv1.JobSpec, bytes int64) error {
 	owner := spec.GetOwner()
 	share, has := m.cfg.Shares.Of(owner), m.usageOf(owner)
-	if x := share.Job(owner, has, int(spec.GetBudget().GetTrials())); x != nil {
-		return overQuota(x)
-	}
-	return overQuota(share.MoreStored(owner, has, bytes))
+	return overQuota(cmp.Or(share.Job(owner, has, int(spec.GetBudget().GetTrials())), share.MoreStored(owner, has, bytes)))
 }
 
 // checkCandidatesQuota returns an error if the candidates exceed the owner's quota.
 func (m *Machine) checkCandidatesQuota(j *job, candidates []*tilthv1.Candidate) error {
 	owner := j.spec.GetOwner()
 	share, has := m.cfg.Shares.Of(owner), m.usageOf(owner)
-	if x := share.MoreTrials(owner, has, j.claimMore(len(candidates))); x != nil {
-		return overQuota(x)
-	}
-	return overQuota(share.MoreStored(owner, has, candidateBytes(candidates)))
+	return overQuota(cmp.Or(share.MoreTrials(owner, has, j.claimMore(len(candidates))), share.MoreStored(owner, has, candidateBytes(candidates))))
 }
 
 // mayBuild reports whether batches of an owner may be built now.
