@@ -40,8 +40,8 @@ type Host struct {
 	gate   *authz.Gate
 	guard  *connlimit.Guard
 	health *health.Server
-	why    waiting     // the answer while it has no shard
-	served atomic.Bool // whether it has ever had a shard
+	away   atomic.Pointer[error] // the dependency that it waits for while it has no shard; nil means that others serve
+	served atomic.Bool           // whether it has ever had a shard
 
 	mu     sync.Mutex
 	shards map[int]*hosted
@@ -67,22 +67,6 @@ type HostConfig struct {
 // InvokeShard calls one shard.
 type InvokeShard = func(ctx context.Context, shard int, req, reply any) error
 
-// errStandby is the answer of a tracker on standby.
-var errStandby = errors.New("this tracker is on standby: another one has the database")
-
-// waiting holds the dependency that a host without shards waits for.
-type waiting struct{ away atomic.Pointer[error] }
-
-func (w *waiting) set(away error) { w.away.Store(&away) }
-
-// why returns the error for callers.
-func (w *waiting) why() error {
-	if away := w.away.Load(); away != nil && *away != nil {
-		return fmt.Errorf("standby: %w", *away)
-	}
-	return errStandby
-}
-
 // hosted is a shard that the host serves.
 type hosted struct {
 	*Tracker
@@ -103,8 +87,9 @@ func newHost(cfg HostConfig) *Host {
 		cfg.Now = time.Now
 	}
 	h := &Host{cfg: cfg, health: health.NewServer(), shards: map[int]*hosted{}}
-	h.gate = cfg.Security.newGate(authz.Config{
-		Holdings: hostHoldings{h}, Logger: cfg.Logger, Now: cfg.Now, PassesOn: cfg.Elsewhere != nil,
+	h.gate = authz.New(authz.Config{
+		Tokens: cfg.Security.Tokens, OIDC: cfg.Security.OIDC, Certificates: cfg.Security.Certificates, Audit: cfg.Security.Audit,
+		CallsPerSecond: cfg.Security.CallsPerSecond, Holdings: hostHoldings{h}, Logger: cfg.Logger, Now: cfg.Now, PassesOn: cfg.Elsewhere != nil,
 		Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
 	})
 	h.guard = cfg.Security.newGuard(connlimit.Config{
@@ -136,7 +121,15 @@ func (h *Host) Remove(t *Tracker) {
 
 // SetWaiting sets the dependency that the host waits for while it has no shard; nil means that others serve the
 // shards.
-func (h *Host) SetWaiting(away error) { h.why.set(away) }
+func (h *Host) SetWaiting(away error) { h.away.Store(&away) }
+
+// why returns the error for callers while the host has no shard.
+func (h *Host) why() error {
+	if away := h.away.Load(); away != nil && *away != nil {
+		return fmt.Errorf("standby: %w", *away)
+	}
+	return errors.New("this tracker is on standby: another one has the database")
+}
 
 // Has reports whether the host serves a shard.
 func (h *Host) Has(shard int) bool { return h.shard(shard) != nil }
@@ -174,11 +167,6 @@ func (h *Host) count(f func(m *telemetry.Metrics)) {
 	}
 }
 
-// errElsewhere returns the error for a shard that another tracker serves.
-func errElsewhere(shard int) error {
-	return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "this tracker does not have shard %d: another one does, or is about to", shard)
-}
-
 // called returns the shard that a call is for, or nil if it needs none, such as a health check. Where there is only
 // one, it has all jobs, also those that a conversion took from other shards.
 func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
@@ -191,7 +179,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 		if one := h.shard(shard); one != nil {
 			return one, nil
 		}
-		return nil, errElsewhere(shard)
+		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "this tracker does not have shard %d: another one does, or is about to", shard)
 	}
 	if h.cfg.Shards > 1 && !wire.AnyShard(method) {
 		return nil, wire.RefuseShard(wire.ReasonShards, h.cfg.Shards,
@@ -201,7 +189,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 		return all[0], nil
 	}
 	if strings.HasPrefix(method, tilthPrefix) {
-		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why.why())
+		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why())
 	}
 	return nil, nil
 }
@@ -294,7 +282,7 @@ func (h *Host) alive() error {
 func (h *Host) ready(ctx context.Context) error {
 	all := h.all()
 	if len(all) == 0 {
-		return h.why.why()
+		return h.why()
 	}
 	for _, one := range all {
 		err := one.coordinator.Ready(ctx)

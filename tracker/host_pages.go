@@ -109,7 +109,7 @@ const elsewhereTime = 10 * time.Second
 // elsewhere forwards a call to the tracker of a shard, on behalf of the caller.
 func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, reply any) error {
 	if shard == anyShard || h.cfg.Elsewhere == nil {
-		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why.why())
+		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why())
 	}
 	authorization, err := h.gate.ForwardedAuthorization(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *hostStream) SendMsg(m any) error {
 	}
 	one := s.conn.local(s.conn.shardFor(s.ctx, s.method, m))
 	if one == nil {
-		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", s.conn.why.why())
+		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", s.conn.why())
 	}
 	var err error
 	if s.ClientStream, err = one.conn.NewStream(s.ctx, s.desc, s.method, s.opts...); err != nil {

@@ -75,12 +75,6 @@ func (s Security) guardWeb(lis net.Listener, refused func(net.Addr, error)) net.
 	return lis
 }
 
-// newGate returns a gate that decides about callers by these credentials and limits.
-func (s Security) newGate(cfg authz.Config) *authz.Gate {
-	cfg.Tokens, cfg.OIDC, cfg.Certificates, cfg.Audit, cfg.CallsPerSecond = s.Tokens, s.OIDC, s.Certificates, s.Audit, s.CallsPerSecond
-	return authz.New(cfg)
-}
-
 // newGuard returns a guard that enforces the limits of the server's peers.
 func (s Security) newGuard(cfg connlimit.Config) *connlimit.Guard {
 	cfg.Limits = s.limits()
@@ -130,13 +124,10 @@ func refusals(log *slog.Logger, count func()) func(net.Addr, error) {
 // FilesHint is the remedy of a lack of file descriptors.
 const FilesHint = "raise the limit on open files: ulimit -Hn, or LimitNOFILE in the unit"
 
-// holdings answers the gate's questions about jobs and sessions.
+// holdings answers the gate's questions about the jobs and sessions of a shard.
 type holdings struct{ *coordinator.Coordinator }
 
-// Sessions implements authz.Holdings.
-func (h holdings) Sessions(identity string) int { return h.Members().Of(identity) }
-
-// JobOwner implements authz.Holdings.
+// JobOwner is as in authz.Holdings.
 func (h holdings) JobOwner(id string) (_ authz.Owner, is bool, err error) {
 	var owner records.Owner
 	var ok bool
@@ -151,7 +142,7 @@ func (h holdings) JobOwner(id string) (_ authz.Owner, is bool, err error) {
 	return authz.Owner(owner), err == nil, rpc.StoreError(err)
 }
 
-// Session implements authz.Holdings.
+// Session is as in authz.Holdings.
 func (h holdings) Session(session string) (out authz.Session, ok bool) {
 	h.Read(func(m *state.Machine) { out.Agent, out.Identity, ok = m.Session(session) })
 	return out, ok

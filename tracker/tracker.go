@@ -152,10 +152,10 @@ func New(cfg Config) (*Tracker, error) {
 	t.metrics = telemetry.New(cfg.Registerer, t.sources())
 	telemetry.Active(cfg.Registerer, true)
 	telemetry.Shards(cfg.Registerer, cfg.Shard.Count)
-	t.upkeep = NewUpkeep(Upkeep{
+	t.upkeep = &Upkeep{
 		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
-		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
-	})
+		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics, backups: make(chan struct{}, 1),
+	}
 	t.Services = rpc.New(t.coordinator, cfg.Shard, t.upkeep, t.metrics, &rpc.Releases{Dir: cfg.ReleasesDir}, cfg.Logger)
 	if err := t.coordinator.Recover(); err != nil {
 		return nil, fmt.Errorf("recover the tracker's state: %w", err)

@@ -105,12 +105,6 @@ type Upkeep struct {
 	backups chan struct{} // has an element while a backup is running
 }
 
-// NewUpkeep returns u, ready to run.
-func NewUpkeep(u Upkeep) *Upkeep {
-	u.backups = make(chan struct{}, 1)
-	return &u
-}
-
 // Run makes backups and scrubs rows until ctx ends.
 func (u *Upkeep) Run(ctx context.Context) {
 	if u.File == nil {

@@ -85,14 +85,11 @@ func (s *Services) Leave(ctx context.Context, req *tilthv1.LeaveRequest) (*tilth
 }
 
 // GetAgent implements tilthv1.AgentServiceServer.
-func (s *Services) GetAgent(_ context.Context, req *tilthv1.GetAgentRequest) (response *tilthv1.GetAgentResponse, err error) {
-	s.coordinator.Read(func(m *state.Machine) {
-		var a *tilthv1.Agent
-		if a, err = m.Agent(req.GetName()); err == nil {
-			response = &tilthv1.GetAgentResponse{Agent: a}
-		}
-	})
-	return response, s.status(err)
+func (s *Services) GetAgent(_ context.Context, req *tilthv1.GetAgentRequest) (*tilthv1.GetAgentResponse, error) {
+	var a *tilthv1.Agent
+	var err error
+	s.coordinator.Read(func(m *state.Machine) { a, err = m.Agent(req.GetName()) })
+	return &tilthv1.GetAgentResponse{Agent: a}, s.status(err)
 }
 
 // ListAgents implements tilthv1.AgentServiceServer. Agents are sorted by name.

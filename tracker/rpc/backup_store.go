@@ -17,11 +17,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-const (
-	// backupPatience is how long a receiver may take to accept a chunk. The records file cannot reuse free pages
-	// during a backup, so a stalled one is aborted.
-	backupPatience = 30 * time.Second
-)
+// backupPatience is how long a receiver may take to accept a chunk. The records file cannot reuse free pages during a
+// backup, so a stalled one is aborted.
+const backupPatience = 30 * time.Second
 
 var errSlowBackup = errors.New("the receiver read nothing for too long")
 

@@ -15,15 +15,14 @@ import (
 )
 
 // GetDevice implements tilthv1.DeviceServiceServer.
-func (s *Services) GetDevice(ctx context.Context, req *tilthv1.GetDeviceRequest) (response *tilthv1.GetDeviceResponse, err error) {
+func (s *Services) GetDevice(ctx context.Context, req *tilthv1.GetDeviceRequest) (*tilthv1.GetDeviceResponse, error) {
+	var d *tilthv1.Device
+	var err error
 	s.coordinator.Read(func(m *state.Machine) {
-		var d *tilthv1.Device
-		if d, _, err = m.Device(req.GetName()); err == nil {
-			viewerOf(ctx).hideWork(m, d)
-			response = &tilthv1.GetDeviceResponse{Device: d}
-		}
+		d, _, err = m.Device(req.GetName())
+		viewerOf(ctx).hideWork(m, d)
 	})
-	return response, s.status(err)
+	return &tilthv1.GetDeviceResponse{Device: d}, s.status(err)
 }
 
 // ListDevices implements tilthv1.DeviceServiceServer. Devices are sorted by name.

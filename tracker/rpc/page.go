@@ -25,12 +25,16 @@ type pageRequest interface {
 func page[M proto.Message](
 	s *Services, all func(*state.Machine) []string, req pageRequest, show func(m *state.Machine, name string) (item M, ok bool),
 ) (items []M, next string, err error) {
-	if token := req.GetPageToken(); token != "" && !strings.HasPrefix(token, afterName) {
-		return nil, "", invalidPageToken(token)
+	after, valid := strings.CutPrefix(req.GetPageToken(), afterName)
+	if !valid && req.GetPageToken() != "" {
+		return nil, "", invalidPageToken(req.GetPageToken())
 	}
 	var names []string
 	s.coordinator.Read(func(m *state.Machine) { names = all(m) })
-	names = namesAfter(names, req.GetPageToken()) // sort without holding the lock
+	slices.Sort(names) // without holding the lock
+	if valid {
+		names = slices.DeleteFunc(names, func(name string) bool { return name <= after })
+	}
 	s.coordinator.Read(func(m *state.Machine) {
 		limit, bytes := int(req.GetPageSize()), 0
 		for i, name := range names {
@@ -56,11 +60,3 @@ func invalidPageToken(token string) error {
 
 // afterName is the prefix of a page token; the last name of the previous page follows. A name may be empty.
 const afterName = ">"
-
-// namesAfter returns the names that follow a token, sorted.
-func namesAfter(names []string, token string) []string {
-	after := strings.TrimPrefix(token, afterName)
-	names = slices.DeleteFunc(names, func(name string) bool { return token != "" && name <= after })
-	slices.Sort(names)
-	return names
-}

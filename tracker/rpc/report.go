@@ -137,24 +137,26 @@ func (s *Services) ReportRun(ctx context.Context, req *tilthv1.ReportRunRequest)
 }
 
 func checkRunReport(req *tilthv1.ReportRunRequest) error {
-	said := 0
-	if req.GetResult() != nil {
-		said++
+	class := req.GetInfraError()
+	faulty := class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED
+	if faulty && !records.InfraFault(class) {
+		return invalid("infra_error", "is %v, not BUILD_INFRA, DEVICE_INFRA or FARM_INFRA", class)
 	}
-	if req.GetFailure() != "" {
-		said++
-	}
-	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
-		said++
-		if !records.InfraFault(class) {
-			return invalid("infra_error", "is %v, not BUILD_INFRA, DEVICE_INFRA or FARM_INFRA", class)
-		}
-	}
-	if said != 1 {
+	if said := countTrue(req.GetResult() != nil, req.GetFailure() != "", faulty); said != 1 {
 		return invalid("result", "and failure and infra_error: %d of them are set, not one", said)
 	}
 	if outputs := req.GetResult().GetOutputs(); outputs != nil {
 		return checkArtifact("result.outputs", outputs)
 	}
 	return nil
+}
+
+// countTrue returns how many of the values are true.
+func countTrue(values ...bool) (n int) {
+	for _, is := range values {
+		if is {
+			n++
+		}
+	}
+	return n
 }

@@ -111,13 +111,7 @@ func (s *Services) ReportModel(ctx context.Context, req *tilthv1.ReportModelRequ
 }
 
 func checkModelReport(req *tilthv1.ReportModelRequest) error {
-	said := 0
-	for _, is := range []bool{len(req.GetTasks()) > 0, req.GetFailure() != "", req.GetInfraMessage() != ""} {
-		if is {
-			said++
-		}
-	}
-	switch {
+	switch said := countTrue(len(req.GetTasks()) > 0, req.GetFailure() != "", req.GetInfraMessage() != ""); {
 	case said != 1:
 		return invalid("tasks", "and failure and infra_message: %d of them are set, not one", said)
 	case len(req.GetTasks()) > 0:

@@ -19,12 +19,11 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	if err := cmp.Or(checkKeyName("request_id", req.GetRequestId()), checkJob(req.GetSpec())); err != nil {
 		return nil, err
 	}
-	_, asked := access.From(ctx)
-	if req.GetSpec().GetPrivate() && !asked {
+	caller, known := access.From(ctx)
+	if req.GetSpec().GetPrivate() && !known {
 		return nil, status.Error(codes.FailedPrecondition, "private jobs require authentication: enable it (see docs/security.md), or submit without --private")
 	}
-	// The owner in the spec counts only without authentication.
-	if caller, is := access.From(ctx); is {
+	if known { // the owner in the spec counts only without authentication
 		req.Spec.Owner = caller.Name
 	}
 	job, err := s.submit(ctx, req.GetRequestId(), req.GetSpec())
