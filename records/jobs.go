@@ -103,8 +103,8 @@ func (q *JobQuery) Selects(row *storev1.JobRow, damage error, ownerOf func() (Ow
 	if q.Sees == nil {
 		return true, nil
 	}
-	owner, known := OwnerInRow(row)
-	if damage != nil || !known {
+	owner := Owner{Name: row.GetOwner().GetName(), Private: row.GetOwner().GetPrivate()}
+	if damage != nil || row.GetOwner() == nil {
 		var err error
 		if owner, err = ownerOf(); err != nil {
 			if IsDamage(err) {
@@ -173,12 +173,6 @@ type Owner struct {
 
 // Row returns the owner as stored in a job's row.
 func (o Owner) Row() *storev1.JobOwner { return &storev1.JobOwner{Name: o.Name, Private: o.Private} }
-
-// OwnerInRow returns the owner stored in a job's row. The row of a damaged job may have none.
-func OwnerInRow(row *storev1.JobRow) (o Owner, known bool) {
-	of := row.GetOwner()
-	return Owner{Name: of.GetName(), Private: of.GetPrivate()}, of != nil
-}
 
 // Field numbers of JobSpec.
 const (

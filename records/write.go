@@ -15,17 +15,12 @@ import (
 type Write struct {
 	ops       []Op
 	committed []func()
-	confirms  bool
+	// Confirms makes the write succeed only if the process still owns the store, even if it changes nothing.
+	Confirms bool
 }
 
 // Ops returns the changes in order.
 func (w *Write) Ops() []Op { return w.ops }
-
-// Confirm makes the write succeed only if the process still owns the store, even if it changes nothing.
-func (w *Write) Confirm() { w.confirms = true }
-
-// Confirms reports whether Confirm was called.
-func (w *Write) Confirms() bool { return w.confirms }
 
 // OnCommitted calls f once the write is stored, before Wait returns. f must not block or call the store.
 func (w *Write) OnCommitted(f func()) { w.committed = append(w.committed, f) }

@@ -30,25 +30,25 @@ func TestTokenIsFoundUntilItExpiresOrIsRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := file.Set().Find(text, noon)
+	got, err := file.Get().Find(text, noon)
 	if err != nil || got.Name != "alice" || got.Role != Client {
 		t.Errorf("found %v, %v", got, err)
 	}
-	if _, err := file.Set().Find(text, noon.Add(time.Hour)); !errors.Is(err, ErrExpiredToken) {
+	if _, err := file.Get().Find(text, noon.Add(time.Hour)); !errors.Is(err, ErrExpiredToken) {
 		t.Errorf("after its time: %v", err)
 	}
 	for _, wrong := range []string{"", "tilth", text + "x", text[:len(text)-1], "tilth_" + kept.ID + "_", kept.SHA256, strings.ToLower(text)} {
-		if _, err := file.Set().Find(wrong, noon); !errors.Is(err, ErrUnknownToken) {
+		if _, err := file.Get().Find(wrong, noon); !errors.Is(err, ErrUnknownToken) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
 	if _, err := RevokeTokens(path, func(t Token) bool { return t.ID == kept.ID }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.Set().Find(text, noon); !errors.Is(err, ErrUnknownToken) {
+	if _, err := file.Get().Find(text, noon); !errors.Is(err, ErrUnknownToken) {
 		t.Errorf("after it was revoked: %v", err)
 	}
-	if err := file.Set().Valid(kept.ID, noon); !errors.Is(err, ErrUnknownToken) {
+	if err := file.Get().Valid(kept.ID, noon); !errors.Is(err, ErrUnknownToken) {
 		t.Errorf("a stream of a revoked token: %v", err)
 	}
 	if _, err := RevokeTokens(path, func(t Token) bool { return t.ID == kept.ID }); err == nil || !strings.Contains(err.Error(), "has no such token") {
@@ -94,13 +94,13 @@ func TestChangesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, second := create(t, path, TokenRequest{Name: "bob", Role: Agent}, noon)
-	file.Set()
+	file.Get()
 	_, third := create(t, path, TokenRequest{Name: "bob", Role: Agent, Retire: time.Hour}, noon)
-	file.Set()
+	file.Get()
 	if _, err := RevokeTokens(path, func(t Token) bool { return t.ID == first.ID }); err != nil {
 		t.Fatal(err)
 	}
-	file.Set()
+	file.Get()
 	want := []string{"come " + second.ID + " gone", "come " + second.ID + " " + third.ID + " gone " + second.ID, "come gone " + first.ID}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)

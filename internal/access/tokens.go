@@ -128,10 +128,8 @@ func (s *TokenSet) Valid(id string, now time.Time) error {
 	return nil
 }
 
-// TokenFile is a tokens file that is read again whenever it changes. Its methods may be called concurrently.
-type TokenFile struct {
-	files *filesystem.Reloaded[*TokenSet]
-}
+// TokenFile is a tokens file that is read again whenever it changes.
+type TokenFile = filesystem.Reloaded[*TokenSet]
 
 // TokenChange is a change of a tokens file. A token with a new expiry is in both lists: the old version in Gone, the
 // new one in Come.
@@ -152,15 +150,8 @@ func OpenTokens(path string, log *slog.Logger, changed func(TokenChange)) (*Toke
 		last = set
 		return set, nil
 	}
-	files, err := filesystem.Reload(log, read, path)
-	if err != nil {
-		return nil, err
-	}
-	return &TokenFile{files}, nil
+	return filesystem.Reload(log, read, path)
 }
-
-// Set returns the current tokens.
-func (f *TokenFile) Set() *TokenSet { return f.files.Get() }
 
 // missingTokens returns the tokens of list that set does not contain unchanged.
 func missingTokens(list []Token, set *TokenSet) []Token {

@@ -75,10 +75,8 @@ func (t *Table) Whole(headings ...string) *Table {
 
 // Optional marks columns that are dropped rather than elided, in this order, if the screen is too narrow.
 func (t *Table) Optional(headings ...string) *Table {
-	rank := 0
-	for _, h := range headings {
-		rank++
-		t.set([]string{h}, func(c *column) { c.optional = rank })
+	for i, h := range headings {
+		t.set([]string{h}, func(c *column) { c.optional = i + 1 })
 	}
 	return t
 }

@@ -48,12 +48,7 @@ func GFLOPS(flop, seconds float64) string {
 func TFLOPS(flop, seconds float64) string { return GFLOPS(flop/1e3, seconds) }
 
 // GFLOP formats a number of floating-point operations in units of 1e9, or Missing.
-func GFLOP(flop float64) string {
-	if !(flop > 0) {
-		return Missing
-	}
-	return digits(flop / 1e9)
-}
+func GFLOP(flop float64) string { return GFLOPS(flop, 1) }
 
 // Ratio formats before/after as a speed-up, such as "2.31x", or Missing if either is unknown.
 func Ratio(before, after float64) string {

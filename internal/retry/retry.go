@@ -37,9 +37,7 @@ type Backoff struct {
 // Next returns a random delay below a bound that doubles with each call, so that clients that lost the same
 // tracker do not return at the same time.
 func (b *Backoff) Next() time.Duration {
-	first, longest := b.Policy.First, b.Policy.Max
-	first = cmp.Or(first, 100*time.Millisecond)
-	longest = cmp.Or(longest, 5*time.Second)
+	first, longest := cmp.Or(b.Policy.First, 100*time.Millisecond), cmp.Or(b.Policy.Max, 5*time.Second)
 	wait := longest
 	if b.failed < 16 {
 		wait = min(first<<b.failed, longest)

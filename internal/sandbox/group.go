@@ -40,11 +40,10 @@ func openGroups() (*groups, error) {
 		return nil, fmt.Errorf("control groups: %w: delegate the group (systemd: Delegate=yes)", err)
 	}
 	g := &groups{dir: dir}
-	if err := divide(own); err != nil {
-		return nil, errors.Join(err, g.close())
-	}
-	if err := divide(g.dir); err != nil {
-		return nil, errors.Join(err, g.close())
+	for _, parent := range []string{own, g.dir} {
+		if err := divide(parent); err != nil {
+			return nil, errors.Join(err, g.close())
+		}
 	}
 	return g, nil
 }

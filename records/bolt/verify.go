@@ -150,17 +150,13 @@ func (r *verification) row(bucket string, key, value []byte, flags uint32) {
 		return
 	}
 	value, err := unseal([]byte(bucket), key, value)
-	if err != nil {
-		r.damaged(err)
-		return
+	if kind := messages[bucket]; err == nil && kind != nil {
+		err = table{name: []byte(bucket)}.parse(key, value, proto.Clone(kind))
 	}
-	if kind := messages[bucket]; kind != nil {
-		if err := proto.Unmarshal(value, proto.Clone(kind)); err != nil {
-			r.damaged(damagedRow([]byte(bucket), key, fmt.Errorf("%w: %v", records.ErrDamaged, err)))
-		}
-	}
+	r.damaged(err)
 }
 
+// damaged reports an error that is damage.
 func (r *verification) damaged(err error) {
 	if d, is := errors.AsType[*records.Damage](err); is {
 		r.found(d)

@@ -231,10 +231,10 @@ func (db *DB) OnFailed(f func(error)) {
 	}
 }
 
-// requestCheck makes the writer check the server, after a look-up failed.
-func (db *DB) requestCheck() {
+// signal sends to a channel unless it is full.
+func signal(c chan<- struct{}) {
 	select {
-	case db.doubted <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -287,7 +287,7 @@ func TestShardThatIsTakenOverConfirmsNothing(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	confirmed := func() *records.Write {
 		w := &records.Write{}
-		w.Confirm()
+		w.Confirms = true
 		return w
 	}
 	for _, db := range dbs {

@@ -189,7 +189,7 @@ func (db *DB) view(ctx context.Context, read func(v *view) error) error {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow):
 		return context.Cause(ctx)
 	case isTransient(err):
-		db.requestCheck()
+		signal(db.doubted) // so that the writer checks the server
 		return fmt.Errorf("%s: %w: %v", db.name, records.ErrAway, err)
 	}
 	return err

@@ -33,7 +33,7 @@ type commit struct {
 }
 
 func (c *commit) isEmpty() bool {
-	return len(c.write.Ops()) == 0 && c.own == nil && !c.write.Confirms()
+	return len(c.write.Ops()) == 0 && c.own == nil && !c.write.Confirms
 }
 
 func (c *commit) apply(t *txn) error {
@@ -77,10 +77,7 @@ func (db *DB) enqueue(c commit) *records.Pending {
 		c.pending.Settle(err)
 		return c.pending
 	}
-	select {
-	case db.wake <- struct{}{}:
-	default:
-	}
+	signal(db.wake)
 	return c.pending
 }
 
@@ -132,7 +129,7 @@ func settle(group []commit, err error) {
 
 // store stores a group of commits in one transaction and retries while the server is unavailable. An error is
 // permanent. A group without changes does not touch the database, unless it must confirm that this process has it; see
-// Write.Confirm.
+// Write.Confirms.
 func (db *DB) store(group []commit) error {
 	if err := db.broken(); err != nil {
 		return err
@@ -275,7 +272,7 @@ func (t *txn) apply(op records.Op) error {
 	case records.AppendTrials:
 		return t.appendTrials(op)
 	case records.DropJob:
-		return t.dropJob(op.ID)
+		t.dropJob(op.ID)
 	case records.DropClosed:
 		t.do("DELETE FROM closed_batches WHERE id >= $1 AND id < $2", []byte(op.First), []byte(op.Beyond))
 	case records.AddRecord:
@@ -338,10 +335,7 @@ func (t *txn) putProgress(job string, task uint32, message []byte) {
 }
 
 func (t *txn) putWorkload(digest string, canonical []byte) {
-	if canonical == nil {
-		canonical = []byte{} // nil would be NULL
-	}
-	t.do("INSERT INTO workloads (digest, canonical) VALUES ($1, $2) ON CONFLICT DO NOTHING", []byte(digest), canonical)
+	t.do("INSERT INTO workloads (digest, canonical) VALUES ($1, $2) ON CONFLICT DO NOTHING", []byte(digest), present(canonical))
 }
 
 func (t *txn) putEvent(job string, sequence uint64, message []byte) {
@@ -421,7 +415,7 @@ func (t *txn) addEntries(g *group, all []added) error {
 }
 
 // dropJob removes an ended job, except for what Sweep removes.
-func (t *txn) dropJob(id string) error {
+func (t *txn) dropJob(id string) {
 	key := []byte(id)
 	// Keep the number, so that it is never reused.
 	t.do("UPDATE tracker SET last_job = greatest(last_job, $1) WHERE shard = $2", key, t.shard)
@@ -430,5 +424,4 @@ func (t *txn) dropJob(id string) error {
 		t.remove(table, id)
 	}
 	t.do("DELETE FROM requests WHERE job = $1", key)
-	return nil
 }

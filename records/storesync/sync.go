@@ -56,15 +56,13 @@ func Sync(ctx context.Context, from Source, to Destination, o Options) (*Report,
 func (b *batches) offered(ctx context.Context, from Source, of records.Group) error {
 	return from.Offer(ctx, of, b.lacks, func(r *tilthv1.Record) error {
 		if got := groupOf(r); got != of {
-			b.report.refuse(notAsked(got))
+			b.report.refuse(&records.InvalidError{
+				Field: "record", Text: fmt.Sprintf("of workload %.64q on target %.256q was not asked for", got.Workload, got.Target),
+			})
 			return nil
 		}
 		return b.take(ctx, r)
 	})
-}
-
-func notAsked(of records.Group) error {
-	return &records.InvalidError{Field: "record", Text: fmt.Sprintf("of workload %.64q on target %.256q was not asked for", of.Workload, of.Target)}
 }
 
 func newBatches(to Destination, o Options) *batches {

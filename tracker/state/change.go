@@ -84,7 +84,7 @@ func (c *Change) touch(j *job) {
 func (c *Change) move(b *batch) { c.moved[b] = struct{}{} }
 
 // Confirm makes the change conditional on this tracker owning the store, even if the change writes nothing.
-func (c *Change) Confirm() { c.write.Confirm() }
+func (c *Change) Confirm() { c.write.Confirms = true }
 
 // Repeated records that a call was a duplicate and changed nothing.
 func (c *Change) Repeated(call string) { c.addFact(Repeated{call}) }

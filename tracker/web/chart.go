@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -299,14 +300,11 @@ func legend(algorithms []string) template.HTML {
 
 // algorithmsOf returns the algorithms of trials, sorted.
 func algorithmsOf(points []point) []string {
-	var names []string
+	names := map[string]bool{}
 	for _, p := range points {
-		if !slices.Contains(names, p.algorithm) {
-			names = append(names, p.algorithm)
-		}
+		names[p.algorithm] = true
 	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(names))
 }
 
 // sparkline plots the progress of a best; empty for fewer than two values.

@@ -133,8 +133,8 @@ func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (co
 	if often := g.checkRate(c); often != nil && (err == nil || !c.caller.proved) {
 		err = often
 	}
-	if isRetryLater(err) {
-		return nil, err
+	if _, later := wire.RetryAfter(err); later && wire.Reason(err) == wire.ReasonIssuer {
+		return nil, err // not refused yet
 	}
 	if err != nil {
 		g.refused(c, nil, err)

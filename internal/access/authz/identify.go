@@ -83,13 +83,13 @@ func (g *Gate) byHeader(ctx context.Context, c caller, p proof) (caller, error) 
 
 // byToken identifies the caller by a token of the farm.
 func (g *Gate) byToken(c caller, text string) (caller, error) {
-	t, err := g.cfg.Tokens.Set().Find(text, g.cfg.Now())
+	t, err := g.cfg.Tokens.Get().Find(text, g.cfg.Now())
 	if err != nil {
 		return c, badToken(err)
 	}
 	c.Identity, c.proved, c.token = access.Identity{Name: t.Name, Role: t.Role, Proof: "token " + t.ID}, true, text
 	c.valid = func() error {
-		if err := g.cfg.Tokens.Set().Valid(t.ID, g.cfg.Now()); err != nil {
+		if err := g.cfg.Tokens.Get().Valid(t.ID, g.cfg.Now()); err != nil {
 			return badToken(err)
 		}
 		return nil
@@ -103,12 +103,6 @@ func badToken(err error) error {
 
 // keysWait is the retry delay for callers whose token's issuer keys are being fetched.
 const keysWait = 250 * time.Millisecond
-
-// isRetryLater reports whether a call should be retried after a delay; it is not refused yet.
-func isRetryLater(err error) bool {
-	_, later := wire.RetryAfter(err)
-	return later && wire.Reason(err) == wire.ReasonIssuer
-}
 
 // byIssuer identifies the caller by a token of the issuer. Checking a signature is expensive, so an address with too
 // many unauthenticated calls has to wait with a new token.
@@ -157,9 +151,6 @@ func (g *Gate) byCertificate(c caller, cert *x509.Certificate) (caller, error) {
 
 // verifiedCertificate returns the peer's certificate if the handshake verified one; otherwise nil.
 func verifiedCertificate(info credentials.AuthInfo) *x509.Certificate {
-	t, is := info.(credentials.TLSInfo)
-	if !is {
-		return nil
-	}
+	t, _ := info.(credentials.TLSInfo)
 	return verified(t.State.VerifiedChains)
 }

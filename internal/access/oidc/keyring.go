@@ -170,15 +170,11 @@ func (r *keyring) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		timer := time.NewTimer(r.note(keys, err))
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
-		case <-r.requested:
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
 			return
+		case <-time.After(r.note(keys, err)):
+		case <-r.requested:
 		}
 		r.begin()
 	}
@@ -353,12 +349,7 @@ func parseKey(text []byte) (key, bool) {
 	}
 	print, err := k.Thumbprint(crypto.SHA256)
 	made := key{public: k.Key, id: k.KeyID, algorithm: jose.SignatureAlgorithm(k.Algorithm), thumbprint: string(print)}
-	return made, err == nil && made.usable()
-}
-
-// usable reports whether the key supports one of the algorithms.
-func (k key) usable() bool {
-	return slices.ContainsFunc(algorithms, func(a jose.SignatureAlgorithm) bool { return k.signs(a) })
+	return made, err == nil && slices.ContainsFunc(algorithms, made.signs)
 }
 
 // signs reports whether the key supports an algorithm.
