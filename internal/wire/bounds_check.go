@@ -29,7 +29,7 @@ func CheckEncoded(m proto.Message, encoded []byte) error {
 		return status.Errorf(codes.Internal, "messages of type %s have no bounds: annotate the method and its fields, see proto/tilth/v1/options.proto", name)
 	}
 	if fault := p.check(encoded); fault != nil {
-		return fault.status()
+		return Invalid(fault.field, fault.text)
 	}
 	return nil
 }
@@ -46,14 +46,15 @@ func Check(m proto.Message) error {
 // fault is a broken bound; field is the path from the message.
 type fault struct{ field, text string }
 
-func (f *fault) status() error {
-	text := f.text
-	if f.field != "" {
-		text = f.field + ": " + text
+// Invalid returns a status INVALID_ARGUMENT for a field of a request, or for all of it if field is empty.
+func Invalid(field, text string) error {
+	message := text
+	if field != "" {
+		message = field + ": " + text
 	}
-	s := status.New(codes.InvalidArgument, text)
+	s := status.New(codes.InvalidArgument, message)
 	detailed, err := s.WithDetails(&errdetails.BadRequest{
-		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: f.field, Description: f.text}},
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}},
 	})
 	if err == nil {
 		s = detailed
@@ -188,7 +189,7 @@ const maxJSONDepth = 32
 func CheckJSON(m proto.Message, text []byte) error {
 	d := m.ProtoReflect().Descriptor()
 	if fault := checkJSON(json.NewDecoder(bytes.NewReader(text)), &field{message: plans()[d.FullName()]}, d, 0); fault != nil {
-		return fault.status()
+		return Invalid(fault.field, fault.text)
 	}
 	return nil
 }

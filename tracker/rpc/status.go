@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -67,14 +66,7 @@ func statusOf(r *state.Refusal) error {
 
 // invalid returns an InvalidArgument status for a field.
 func invalid(field, format string, args ...any) error {
-	text := fmt.Sprintf(format, args...)
-	s, err := status.New(codes.InvalidArgument, field+": "+text).WithDetails(&errdetails.BadRequest{
-		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}},
-	})
-	if err != nil {
-		return status.Error(codes.InvalidArgument, field+": "+text)
-	}
-	return s.Err()
+	return wire.Invalid(field, fmt.Sprintf(format, args...))
 }
 
 // invalidItem is invalid for a field of a list item, or for the item if field is empty. It formats the name only on
