@@ -25,8 +25,7 @@ func OpenLRU(path string, capBytes int64) (*LRUDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
 	}
-	capBytes = cmp.Or(capBytes, 1<<30)
-	return &LRUDir{path: path, capBytes: capBytes}, nil
+	return &LRUDir{path: path, capBytes: cmp.Or(capBytes, 1<<30)}, nil
 }
 
 // Path returns the path of a file by name.

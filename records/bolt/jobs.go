@@ -19,11 +19,10 @@ import (
 func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
 	err = db.view(func(tx *txn) error {
 		open, err := loadJob(tx, id)
-		if err != nil {
-			return err
+		if err == nil {
+			job = open.Job()
 		}
-		job = open.Job()
-		return nil
+		return err
 	})
 	return job, err
 }
@@ -31,8 +30,7 @@ func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
 // JobRow implements records.Jobs.
 func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
 	row := &storev1.JobRow{}
-	err := db.view(func(tx *txn) error { return lookUp(tx, bucketJobs, id, row) })
-	return row, err
+	return row, db.view(func(tx *txn) error { return lookUp(tx, bucketJobs, id, row) })
 }
 
 // OpenJobs implements records.Jobs.
@@ -161,7 +159,7 @@ func (db *DB) OpenBatches() (batches []*records.OpenBatch, err error) {
 // DeadBatch implements records.Batches.
 func (db *DB) DeadBatch(id string) (*records.OpenBatch, error) {
 	b := &records.OpenBatch{ID: id, Row: &storev1.BatchRow{}}
-	err := db.view(func(tx *txn) error {
+	return b, db.view(func(tx *txn) error {
 		if err := lookUp(tx, bucketClosed, id, b.Row); err != nil {
 			return err
 		}
@@ -170,7 +168,6 @@ func (db *DB) DeadBatch(id string) (*records.OpenBatch, error) {
 		}
 		return loadCandidates(tx, b)
 	})
-	return b, err
 }
 
 func loadCandidates(tx *txn, b *records.OpenBatch) error {
@@ -186,8 +183,7 @@ func loadCandidates(tx *txn, b *records.OpenBatch) error {
 // ClosedBatch implements records.Batches.
 func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	row := &storev1.BatchRow{}
-	err := db.view(func(tx *txn) error { return lookUp(tx, bucketClosed, id, row) })
-	return row, err
+	return row, db.view(func(tx *txn) error { return lookUp(tx, bucketClosed, id, row) })
 }
 
 // ClosedProposal implements records.Batches.

@@ -61,8 +61,7 @@ func NewServer(address string, o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: set XDG_CACHE_HOME", err)
 	}
-	s := &Server{base: base, cache: cache, answer: o.AnswerTime}
-	s.answer = cmp.Or(s.answer, answerTime)
+	s := &Server{base: base, cache: cache, answer: cmp.Or(o.AnswerTime, answerTime)}
 	s.client = &http.Client{
 		CheckRedirect: s.checkRedirect,
 		Transport: &http.Transport{

@@ -244,13 +244,12 @@ func Each(batch []*tilthv1.Record) func() (*tilthv1.Record, error) {
 
 // Offer implements Source.
 func (s Store) Offer(ctx context.Context, of records.Group, lacks Lacks, take func(*tilthv1.Record) error) error {
-	pages := Pages{
+	return Pages{
 		Keys: func(from records.Key) ([]records.Key, error) { return s.KeyPage(of, from, keysPerLook) },
 		Get: func(keys []records.Key, visit func(*tilthv1.Record) error) error {
 			return Get(s.Measurements, of, keys, visit)
 		},
-	}
-	return pages.Offer(ctx, of, lacks, take)
+	}.Offer(ctx, of, lacks, take)
 }
 
 // Pages reads the records of a group in pages.

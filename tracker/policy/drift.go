@@ -53,18 +53,14 @@ type Drift struct {
 
 // WithDefaults returns p with defaults in place of zero fields.
 func (p Drift) WithDefaults() Drift {
-	for _, f := range []struct {
-		value     *float64
-		byDefault float64
-	}{{&p.Remeasure, 0.03}, {&p.Quarantine, 0.08}, {&p.Noise, 0.05}} {
-		*f.value = cmp.Or(*f.value, f.byDefault)
-	}
-	for _, f := range []struct {
-		value     *time.Duration
-		byDefault time.Duration
-	}{{&p.Interval, 5 * time.Minute}, {&p.Confirm, 10 * time.Second}, {&p.Settle, 5 * time.Minute}, {&p.FirstProbe, time.Minute}, {&p.LongestProbe, time.Hour}} {
-		*f.value = cmp.Or(*f.value, f.byDefault)
-	}
+	p.Remeasure = cmp.Or(p.Remeasure, 0.03)
+	p.Quarantine = cmp.Or(p.Quarantine, 0.08)
+	p.Noise = cmp.Or(p.Noise, 0.05)
+	p.Interval = cmp.Or(p.Interval, 5*time.Minute)
+	p.Confirm = cmp.Or(p.Confirm, 10*time.Second)
+	p.Settle = cmp.Or(p.Settle, 5*time.Minute)
+	p.FirstProbe = cmp.Or(p.FirstProbe, time.Minute)
+	p.LongestProbe = cmp.Or(p.LongestProbe, time.Hour)
 	return p
 }
 
@@ -254,11 +250,7 @@ func (p Drift) again(c *tilthv1.DeviceCalibration) time.Duration {
 
 // min returns the least noise of the recent calibrations.
 func (p Drift) min(c *tilthv1.DeviceCalibration) float64 {
-	smallest := c.GetRecent()[0].GetNoise()
-	for _, f := range c.GetRecent() {
-		smallest = min(smallest, f.GetNoise())
-	}
-	return smallest
+	return slices.MinFunc(c.GetRecent(), func(a, b *tilthv1.CalibrationFigures) int { return cmp.Compare(a.GetNoise(), b.GetNoise()) }).GetNoise()
 }
 
 // noisy returns why the device counts as noisy, or "" unless it has been disturbed for the settling time without

@@ -31,21 +31,16 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	if n := spec.GetNumerics(); !records.ValidNumerics(n) {
-		return invalid("spec.numerics", "is %q, not strict, default or fast", n)
-	}
-	if p := spec.GetPriority(); p > wire.MaxPriority {
-		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MaxPriority)
-	}
-	time := spec.GetBudget().GetTime()
-	if spec.GetBudget().GetTrials() == 0 && time == nil {
+	switch time := spec.GetBudget().GetTime(); {
+	case !records.ValidNumerics(spec.GetNumerics()):
+		return invalid("spec.numerics", "is %q, not strict, default or fast", spec.GetNumerics())
+	case spec.GetPriority() > wire.MaxPriority:
+		return invalid("spec.priority", "is %d, not 1 to %d", spec.GetPriority(), wire.MaxPriority)
+	case spec.GetBudget().GetTrials() == 0 && time == nil:
 		return invalid("spec.budget", "has neither trials nor time")
-	}
-	// Otherwise the job would end as done before it began.
-	if time != nil && (!time.IsValid() || time.AsDuration() <= 0) {
+	case time != nil && (!time.IsValid() || time.AsDuration() <= 0): // the job would end as done before it began
 		return invalid("spec.budget.time", "is %v, not a time of more than 0", time.AsDuration())
-	}
-	if spec.GetModel() != nil {
+	case spec.GetModel() != nil:
 		return checkModel(spec)
 	}
 	return checkTasks("spec.", spec.GetTasks())
@@ -236,22 +231,18 @@ func checkRun(spec *tilthv1.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	if len(spec.GetTasks()) > 0 || spec.GetTuner() != "" {
+	switch {
+	case len(spec.GetTasks()) > 0 || spec.GetTuner() != "":
 		return invalid("spec.tasks", "are there, or a tuner is, in a job that runs packages")
-	}
-	if len(spec.GetKernels()) > 0 {
+	case len(spec.GetKernels()) > 0:
 		return invalid("spec.kernels", "are there, in a job that runs packages")
-	}
-	if p := spec.GetPriority(); p > wire.MaxPriority {
-		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MaxPriority)
-	}
-	if spec.GetModel() != nil {
+	case spec.GetPriority() > wire.MaxPriority:
+		return invalid("spec.priority", "is %d, not 1 to %d", spec.GetPriority(), wire.MaxPriority)
+	case spec.GetModel() != nil:
 		return invalid("spec.model", "is there, in a job that runs packages")
-	}
-	if run.GetPackageOf() != "" {
+	case run.GetPackageOf() != "":
 		return invalid("spec.run.package_of", "is set by the tracker: call MakePackage")
-	}
-	if len(run.GetPackages()) == 0 {
+	case len(run.GetPackages()) == 0:
 		return invalid("spec.run.packages", "is empty")
 	}
 	for i, p := range run.GetPackages() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -83,13 +84,9 @@ func (f *follows) of(job *tilthv1.Job) *follow {
 	one := f.byJob[job.GetId()]
 	if one == nil {
 		if len(f.byJob) >= maxFollowed {
-			oldest := ""
-			for id, other := range f.byJob {
-				if oldest == "" || other.used < f.byJob[oldest].used {
-					oldest = id
-				}
-			}
-			delete(f.byJob, oldest)
+			delete(f.byJob, slices.MinFunc(slices.Collect(maps.Keys(f.byJob)), func(a, b string) int {
+				return cmp.Compare(f.byJob[a].used, f.byJob[b].used)
+			}))
 		}
 		one = &follow{turn: make(chan struct{}, 1)}
 		f.byJob[job.GetId()] = one

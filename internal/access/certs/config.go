@@ -52,11 +52,10 @@ func (c ServerConfig) read() (*tls.Config, error) {
 	if c.ClientCA == "" {
 		return out, nil
 	}
-	var pool *x509.CertPool
-	if pool, err = readPool(c.ClientCA); err != nil {
+	if out.ClientCAs, err = readPool(c.ClientCA); err != nil {
 		return nil, err
 	}
-	out.ClientCAs, out.ClientAuth = pool, tls.VerifyClientCertIfGiven
+	out.ClientAuth = tls.VerifyClientCertIfGiven
 	if c.RequireClient {
 		out.ClientAuth = tls.RequireAndVerifyClientCert
 	}
