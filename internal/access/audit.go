@@ -134,9 +134,7 @@ const (
 // OpenAuditFile opens the file at path for appending and creates it if necessary. The file is rotated at maxBytes
 // bytes (0 = DefaultAuditBytes); keep rotated files are retained (0 = DefaultAuditFiles).
 func OpenAuditFile(path string, maxBytes int64, keep int) (*AuditFile, error) {
-	maxBytes = cmp.Or(maxBytes, DefaultAuditBytes)
-	keep = cmp.Or(keep, DefaultAuditFiles)
-	f := &AuditFile{path: path, maxBytes: maxBytes, keep: keep}
+	f := &AuditFile{path: path, maxBytes: cmp.Or(maxBytes, DefaultAuditBytes), keep: cmp.Or(keep, DefaultAuditFiles)}
 	if err := f.open(); err != nil {
 		return nil, fmt.Errorf("audit log: %w: make its folder, or name another file", err)
 	}

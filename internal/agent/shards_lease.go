@@ -62,11 +62,10 @@ func (t *turns) served(shard int, r *tilthv1.LeaseWorkResponse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.virtual = max(t.virtual, t.tags[shard])
-	of := turn{shard: shard, seconds: t.seconds[shard], weight: r.GetWeight()}
+	of := turn{shard: shard, seconds: cmp.Or(t.seconds[shard], 1), weight: r.GetWeight()}
 	if of.weight <= 0 {
 		of.weight = 1
 	}
-	of.seconds = cmp.Or(of.seconds, 1)
 	t.tags[shard] = t.virtual + of.seconds/of.weight
 	if t.held == nil || len(t.held) >= maxTurns {
 		t.held = map[string]turn{}
