@@ -67,7 +67,7 @@ func (db *DB) Schema() (version, own int) { return db.schema.version, len(db.mig
 // version may use. It returns ErrVersion if the schema is not usable, or if the migration would make it unusable for
 // other active trackers.
 func (db *DB) migrate(ctx context.Context) error {
-	err := db.withShortTimeout(ctx, func(ctx context.Context) (err error) {
+	err := limited(ctx, db.timeout, func(ctx context.Context) (err error) {
 		db.schema, err = db.prepareSchema(ctx)
 		return err
 	})
@@ -120,7 +120,7 @@ func (db *DB) settle(ctx context.Context, conn *pgx.Conn) (ready bool, err error
 
 // migrateOn applies the missing migrations on a connection and returns the resulting schema.
 func (db *DB) migrateOn(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
-	err = db.withLongTimeout(ctx, func(ctx context.Context) error {
+	err = limited(ctx, changeTimeout, func(ctx context.Context) error {
 		if err := awaitMigrations(ctx, conn); err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (db *DB) settleFirst(ctx context.Context) error {
 	}
 	defer hangUp(s.Conn)
 	var has schema
-	err = db.withShortTimeout(ctx, func(ctx context.Context) (err error) {
+	err = limited(ctx, db.timeout, func(ctx context.Context) (err error) {
 		has, err = schemaOf(ctx, s.Conn)
 		return err
 	})
@@ -269,7 +269,7 @@ func (db *DB) settleFirst(ctx context.Context) error {
 		return err
 	}
 	nothing := errors.New("nothing is changed")
-	err = db.withShortTimeout(ctx, func(ctx context.Context) error {
+	err = limited(ctx, db.timeout, func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error {
 			return cmp.Or(db.haveAllShards(ctx, tx, has.version, len(db.migrations)), nothing)
 		})

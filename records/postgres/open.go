@@ -324,7 +324,7 @@ func (db *DB) begin(ctx context.Context) error {
 	if err := db.takeOver(ctx); err != nil {
 		return err
 	}
-	return db.withShortTimeout(ctx, func(ctx context.Context) error {
+	return limited(ctx, db.timeout, func(ctx context.Context) error {
 		return db.conn.QueryRow(ctx, "SELECT coalesce(max(number), 0) FROM imports").Scan(&db.imports)
 	})
 }

@@ -185,18 +185,14 @@ func isTransient(err error) bool {
 	return !slices.ContainsFunc(ownErrors, func(own error) bool { return errors.Is(err, own) })
 }
 
-// isUnavailable reports whether an error of opening means that the server is down, starting or out of resources,
-// rather than that the address or password is wrong.
-func isUnavailable(err error) bool {
-	if said, is := errors.AsType[*pgconn.PgError](err); is {
-		return isTransient(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
-	}
-	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // includes timeouts
-}
-
-// wrapUnavailable wraps a transient error of opening in records.ErrAway.
+// wrapUnavailable wraps an error of opening in records.ErrAway if the server is down, starting or out of resources,
+// rather than the address or password wrong.
 func wrapUnavailable(err error) error {
-	if isUnavailable(err) {
+	away := errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // includes timeouts
+	if said, is := errors.AsType[*pgconn.PgError](err); is {
+		away = isTransient(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
+	}
+	if away {
 		return fmt.Errorf("%w: %w", records.ErrAway, err)
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 // process has that shard now.
 func (db *DB) shareOut(ctx context.Context) error {
 	var has int
-	err := db.withShortTimeout(ctx, func(ctx context.Context) error {
+	err := limited(ctx, db.timeout, func(ctx context.Context) error {
 		return db.conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has)
 	})
 	if err != nil {
@@ -23,7 +23,7 @@ func (db *DB) shareOut(ctx context.Context) error {
 	}
 	want := max(db.opts.Shards, 1)
 	if db.shard == 0 && has == 1 && want > 1 {
-		return db.withLongTimeout(ctx, func(ctx context.Context) error {
+		return limited(ctx, changeTimeout, func(ctx context.Context) error {
 			return pgx.BeginFunc(ctx, db.conn, func(tx pgx.Tx) error { return makeShards(ctx, tx, want) })
 		})
 	}

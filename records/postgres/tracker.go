@@ -59,12 +59,12 @@ func tryLock(ctx context.Context, s *session, shard int) (held bool, err error) 
 // takeOver starts an epoch on the connection that holds the lock. Any other process that still believes it has the
 // database cannot write from then on. It returns ErrUnfinished for an unfinished conversion.
 func (db *DB) takeOver(ctx context.Context) error {
-	err := db.withShortTimeout(ctx, func(ctx context.Context) error { return clearHeartbeat(ctx, db.conn.Conn, db.shard) })
+	err := limited(ctx, db.timeout, func(ctx context.Context) error { return clearHeartbeat(ctx, db.conn.Conn, db.shard) })
 	if err == nil { // another process may have migrated it in the meantime
 		err = db.migrate(ctx)
 	}
 	if err == nil { // before the division into shards: resuming the conversion requires one shard
-		err = db.withShortTimeout(ctx, func(ctx context.Context) error { return checkConverted(ctx, db.conn.Conn) })
+		err = limited(ctx, db.timeout, func(ctx context.Context) error { return checkConverted(ctx, db.conn.Conn) })
 	}
 	if err == nil {
 		err = db.shareOut(ctx)
@@ -80,16 +80,10 @@ func (db *DB) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// withShortTimeout limits an operation that a responsive server completes quickly.
-func (db *DB) withShortTimeout(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, db.timeout)
-	defer cancel()
-	return do(ctx)
-}
-
-// withLongTimeout limits an operation whose duration depends on the number of rows.
-func (db *DB) withLongTimeout(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+// limited runs an operation with a time limit: DB.timeout if a responsive server completes it quickly, changeTimeout
+// if its duration depends on the number of rows.
+func limited(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return do(ctx)
 }
