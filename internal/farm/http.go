@@ -100,13 +100,8 @@ func isTransient(err error, began, opening bool) bool {
 	if !began {
 		return isUnreachable(err) && !s3.IsAddressError(err) || errors.Is(err, records.ErrInUse)
 	}
-	return opening && isRetryable(err) || isUnreachable(err)
-}
-
-// isRetryable reports whether an error of opening a store, after the process has begun, is worth a retry: the
-// database was unreachable. All other errors come from changes to the database meanwhile.
-func isRetryable(err error) bool {
-	return !errors.Is(err, records.ErrShards) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrUnfinished)
+	changed := errors.Is(err, records.ErrShards) || errors.Is(err, records.ErrVersion) || errors.Is(err, records.ErrUnfinished)
+	return opening && !changed || isUnreachable(err)
 }
 
 // untilFailure is the log handler of a single-process farm. It is silent after a service failed: the failure

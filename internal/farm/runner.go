@@ -64,9 +64,10 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	if err != nil {
 		return err
 	}
-	base.spec.Labels = maps.Clone(cfg.Labels)
+	base.spec.Labels = map[string]string{}
+	maps.Copy(base.spec.Labels, cfg.Labels)
 	if len(cfg.Emulator) > 0 {
-		base.label(EmulatorLabel, filepath.Base(cfg.Emulator[0]))
+		base.spec.Labels[EmulatorLabel] = filepath.Base(cfg.Emulator[0])
 		cfg.Logger.Warn("this device is an emulator, whose latencies are not those of a board", "emulator", cfg.Emulator[0])
 	}
 	if device != nil && device.ID != "" {
@@ -159,18 +160,10 @@ func nameOn(device *backend.Device) string {
 // EmulatorLabel is the label of devices under an emulator. Its value is the name of the emulator's program.
 const EmulatorLabel = "emulator"
 
-// label sets a label of the device.
-func (b *base) label(key, value string) {
-	if b.spec.Labels == nil {
-		b.spec.Labels = map[string]string{}
-	}
-	b.spec.Labels[key] = value
-}
-
 // bindCard binds the runner to a card of this machine, with a label and a separate lock.
 func (b *base) bindCard(device *backend.Device) {
 	if _, said := b.spec.Labels[CardLabel]; !said {
-		b.label(CardLabel, device.ID)
+		b.spec.Labels[CardLabel] = device.ID
 	}
 	b.cfg.Lock = b.cfg.Lock.On(device.ID)
 }
@@ -183,11 +176,11 @@ const BoardLabel = "board"
 func (b *base) bindBoard(board *boards.Board) {
 	name := board.Hello().Board
 	if _, said := b.spec.Labels[BoardLabel]; !said {
-		b.label(BoardLabel, name)
+		b.spec.Labels[BoardLabel] = name
 	}
 	b.cfg.Lock = b.cfg.Lock.On(name)
 	if board.Emulated() {
-		b.label(EmulatorLabel, "qemu")
+		b.spec.Labels[EmulatorLabel] = "qemu"
 		b.cfg.Logger.Warn("this board is emulated: it counts instructions, which say little of a board's time", "board", name)
 	}
 }
