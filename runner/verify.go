@@ -5,7 +5,6 @@ package runner
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
@@ -45,15 +45,17 @@ type Arg struct {
 
 // compare returns the difference between a kernel's output and the reference, and the allowed difference.
 func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed float64) {
+	dtype := array.DType(a.DType)
+	x, y := &array.Array{DType: dtype, Data: got}, &array.Array{DType: dtype, Data: want}
 	o := tolerance.Tolerance{Sums: a.Tolerance, Rounding: a.Rounding}
-	if a.DType <= bfloat16Type {
+	if dtype.IsFloat() {
 		allowed = o.Times(growth)
-		return compare(got, want, a.DType, allowed), allowed
+		return compare(x, y, allowed), allowed
 	}
-	if d = compareExactly(got, want, a.DType); d.relative == 0 || !isRounded(a.DType) {
+	if d = compareExactly(x, y); d.relative == 0 || !isRounded(dtype) {
 		return d, 0
 	}
-	d = compareSlowly(got, want, a.DType)
+	d = compareSlowly(x, y)
 	return d, o.OfIntegers(growth, d.largest)
 }
 
@@ -68,9 +70,6 @@ const (
 	slotAlign   = 64
 )
 
-// elementBytes holds the element sizes by data type.
-var elementBytes = [...]int64{0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1}
-
 // Check returns an error if a harness's description of a workload is invalid.
 func (w *Workload) Check() error {
 	if len(w.Args) < 1 || len(w.Args) > maxArgs {
@@ -78,9 +77,9 @@ func (w *Workload) Check() error {
 	}
 	for _, a := range w.Args {
 		switch {
-		case a.Role < Input || a.Role > Output, a.DType < 1 || int(a.DType) >= len(elementBytes):
+		case a.Role < Input || a.Role > Output, a.DType < 1 || a.DType > int32(array.Bool):
 			return fmt.Errorf("argument %q has role %d and type %d", a.Name, a.Role, a.DType)
-		case a.Elements < 0 || a.Elements > maxArgBytes || a.Bytes != a.Elements*elementBytes[a.DType] || a.Bytes > maxArgBytes:
+		case a.Elements < 0 || a.Elements > maxArgBytes || a.Bytes != a.Elements*array.DType(a.DType).Bytes() || a.Bytes > maxArgBytes:
 			return fmt.Errorf("argument %q has %d elements in %d bytes", a.Name, a.Elements, a.Bytes)
 		case !(a.Tolerance >= 0) || math.IsInf(a.Tolerance, 1), !(a.Rounding >= 0) || math.IsInf(a.Rounding, 1):
 			return fmt.Errorf("argument %q has the tolerances %v and %v", a.Name, a.Tolerance, a.Rounding)
@@ -199,22 +198,6 @@ func (m *Memory) unmap() error {
 	return unix.Munmap(all)
 }
 
-// Data types, as in compiler/backend/cpu/cruntime.
-const (
-	float32Type  = 1
-	float64Type  = 2
-	float16Type  = 3
-	bfloat16Type = 4
-	int8Type     = 5
-	int16Type    = 6
-	int32Type    = 7
-	int64Type    = 8
-	uint8Type    = 9
-	uint16Type   = 10
-	uint32Type   = 11
-	uint64Type   = 12
-)
-
 // difference is the largest difference between two tensors.
 type difference struct {
 	// relative to the largest |want|; infinite if only one of two elements is NaN or infinite, or if integers differ.
@@ -228,31 +211,29 @@ type difference struct {
 }
 
 // isRounded reports whether integers of a type may result from rounding floats, unlike indices and conditions.
-func isRounded(dtype int32) bool {
-	return dtype < int64Type || dtype == uint8Type || dtype == uint16Type
-}
+func isRounded(d array.DType) bool { return d < array.Int64 || d == array.Uint8 || d == array.Uint16 }
 
 // poison fills the gaps between elements on both sides.
 const poison = 0xFFFFFFFF
 
 // compare compares floats.
-func compare(got, want []byte, dtype int32, tolerance float64) difference {
-	if dtype == float32Type {
-		if relative, ok := scan(float32s(got), float32s(want)); ok && relative <= tolerance {
+func compare(got, want *array.Array, tolerance float64) difference {
+	if got.DType == array.Float32 {
+		if relative, ok := scan(float32s(got.Data), float32s(want.Data)); ok && relative <= tolerance {
 			return difference{relative: relative}
 		}
 	}
-	return compareSlowly(got, want, dtype)
+	return compareSlowly(got, want)
 }
 
-func compareExactly(got, want []byte, dtype int32) difference {
-	if bytes.Equal(got, want) {
+func compareExactly(got, want *array.Array) difference {
+	if bytes.Equal(got.Data, want.Data) {
 		return difference{}
 	}
-	size := elementBytes[dtype]
-	for i := range int64(len(want)) / size {
-		if !bytes.Equal(got[i*size:(i+1)*size], want[i*size:(i+1)*size]) {
-			return difference{relative: math.Inf(1), at: i, got: value(got, i, dtype), want: value(want, i, dtype)}
+	size := want.DType.Bytes()
+	for i := range int64(len(want.Data)) / size {
+		if !bytes.Equal(got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size]) {
+			return difference{relative: math.Inf(1), at: i, got: got.Float(i), want: want.Float(i)}
 		}
 	}
 	return difference{} // they became equal meanwhile
@@ -286,10 +267,10 @@ func scan(got, want []uint32) (relative float64, ok bool) {
 
 func finite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 
-func compareSlowly(got, want []byte, dtype int32) difference {
+func compareSlowly(got, want *array.Array) difference {
 	largest, worst := 0.0, difference{relative: -1}
-	for i := range int64(len(want)) / elementBytes[dtype] {
-		a, b := value(got, i, dtype), value(want, i, dtype)
+	for i := range int64(len(want.Data)) / want.DType.Bytes() {
+		a, b := got.Float(i), want.Float(i)
 		if finite(b) {
 			largest = max(largest, math.Abs(b))
 		}
@@ -311,55 +292,6 @@ func compareSlowly(got, want []byte, dtype int32) difference {
 		worst.relative /= largest
 	}
 	return worst
-}
-
-// value returns an element as exactly as a float64 can represent it.
-func value(data []byte, i int64, dtype int32) float64 {
-	data = data[i*elementBytes[dtype]:]
-	order := binary.NativeEndian
-	switch dtype {
-	case float32Type:
-		return float64(math.Float32frombits(order.Uint32(data)))
-	case float64Type:
-		return math.Float64frombits(order.Uint64(data))
-	case float16Type:
-		return fromFloat16(order.Uint16(data))
-	case bfloat16Type:
-		return float64(math.Float32frombits(uint32(order.Uint16(data)) << 16))
-	case int8Type:
-		return float64(int8(data[0]))
-	case int16Type:
-		return float64(int16(order.Uint16(data)))
-	case int32Type:
-		return float64(int32(order.Uint32(data)))
-	case int64Type:
-		return float64(int64(order.Uint64(data)))
-	case uint16Type:
-		return float64(order.Uint16(data))
-	case uint32Type:
-		return float64(order.Uint32(data))
-	case uint64Type:
-		return float64(order.Uint64(data))
-	default: // uint8, bool
-		return float64(data[0])
-	}
-}
-
-func fromFloat16(h uint16) float64 {
-	exponent, fraction := int(h>>10&31), float64(h&1023)
-	v := math.Ldexp(1024+fraction, exponent-25)
-	switch {
-	case exponent == 0:
-		v = math.Ldexp(fraction, -24)
-	case exponent == 31 && fraction > 0:
-		v = math.NaN()
-	case exponent == 31:
-		v = math.Inf(1)
-	}
-	if h&0x8000 != 0 {
-		return -v
-	}
-	return v
 }
 
 // judge verifies the outputs of one process. The process itself has no reference data.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/compiler/array"
 )
 
 // floats returns values as bytes in memory.
@@ -38,42 +40,42 @@ func TestJudgeTellsRightFromWrong(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	gap := math.Float32frombits(poison)
 	cases := map[string]struct {
-		dtype     int32
+		dtype     array.DType
 		got, want []byte
 		growth    float64
 		message   string
 	}{
-		"equal":                  {float32Type, floats(1, 2), floats(1, 2), 0, ""},
-		"within the tolerance":   {float32Type, floats(1, 2.0001), floats(1, 2), 0, ""},
-		"beyond the tolerance":   {float32Type, floats(1, 2.01), floats(1, 2), 0, "y[1] is 2.00999999, the reference says 2"},
-		"within what it grows":   {float32Type, floats(1, 2.01), floats(1, 2), 10, ""},
-		"grows without bound":    {float32Type, floats(1, 4000), floats(1, 2), math.Inf(1), "y[1] is 4000"},
-		"grows beyond bounds":    {float32Type, floats(1, 4.5), floats(1, 2), 1e6, "y[1] is 4.5"},
-		"shrinks":                {float32Type, floats(1, 2.0001), floats(1, 2), -5, ""},
-		"NaN is NaN":             {float32Type, floats(1, nan), floats(1, nan), 0, ""},
-		"NaN is no number":       {float32Type, floats(1, nan), floats(1, 2), 0, "y[1] is NaN"},
-		"a number is no NaN":     {float32Type, floats(1, 2), floats(1, nan), 0, "the reference says NaN"},
-		"infinity":               {float32Type, floats(1, inf), floats(1, inf), 0, ""},
-		"the other infinity":     {float32Type, floats(1, -inf), floats(1, inf), 0, "y[1] is -Inf"},
-		"gaps":                   {float32Type, floats(1, gap), floats(1, gap), 0, ""},
-		"a gap that was written": {float32Type, floats(1, 0), floats(1, gap), 0, "y[1] is 0"},
-		"zeros":                  {float32Type, floats(0, 0), floats(0, 0), 0, ""},
-		"no zero":                {float32Type, floats(0, 1e-30), floats(0, 0), 0, "y[1] is 1e-30"},
-		"doubles":                {float64Type, doubles(1, 2.01), doubles(1, 2), 0, "y[1] is 2.01"},
-		"halves":                 {float16Type, halves(0x3C00, 0x4000), halves(0x3C00, 0x4400), 0, "y[1] is 2, the reference says 4"},
-		"small halves":           {float16Type, halves(1, 0x8001), halves(1, 0x0001), 0, "y[1] is -5.96046448e-08"},
-		"bfloat16":               {bfloat16Type, halves(0x3F80, 0x4000), halves(0x3F80, 0x4000), 0, ""},
-		"integers":               {int8Type, []byte{1, 255}, []byte{1, 254}, 1e3, "y[1] is -1, the reference says -2"},
-		"direct sums are exact":  {int8Type, []byte{1, 99}, []byte{1, 100}, 1, "y[1] is 99, the reference says 100"},
-		"sums in floats":         {int8Type, []byte{1, 99}, []byte{1, 100}, 10, ""},
-		"sums too far away":      {int8Type, []byte{1, 95}, []byte{1, 100}, 10, "y[1] is 95, the reference says 100"},
-		"indices are exact":      {int64Type, []byte{99, 7: 0}, []byte{100, 7: 0}, 1e3, "y[0] is 99, the reference says 100"},
-		"equal integers":         {int32Type, floats(1, 2), floats(1, 2), 0, ""},
+		"equal":                  {array.Float32, floats(1, 2), floats(1, 2), 0, ""},
+		"within the tolerance":   {array.Float32, floats(1, 2.0001), floats(1, 2), 0, ""},
+		"beyond the tolerance":   {array.Float32, floats(1, 2.01), floats(1, 2), 0, "y[1] is 2.00999999, the reference says 2"},
+		"within what it grows":   {array.Float32, floats(1, 2.01), floats(1, 2), 10, ""},
+		"grows without bound":    {array.Float32, floats(1, 4000), floats(1, 2), math.Inf(1), "y[1] is 4000"},
+		"grows beyond bounds":    {array.Float32, floats(1, 4.5), floats(1, 2), 1e6, "y[1] is 4.5"},
+		"shrinks":                {array.Float32, floats(1, 2.0001), floats(1, 2), -5, ""},
+		"NaN is NaN":             {array.Float32, floats(1, nan), floats(1, nan), 0, ""},
+		"NaN is no number":       {array.Float32, floats(1, nan), floats(1, 2), 0, "y[1] is NaN"},
+		"a number is no NaN":     {array.Float32, floats(1, 2), floats(1, nan), 0, "the reference says NaN"},
+		"infinity":               {array.Float32, floats(1, inf), floats(1, inf), 0, ""},
+		"the other infinity":     {array.Float32, floats(1, -inf), floats(1, inf), 0, "y[1] is -Inf"},
+		"gaps":                   {array.Float32, floats(1, gap), floats(1, gap), 0, ""},
+		"a gap that was written": {array.Float32, floats(1, 0), floats(1, gap), 0, "y[1] is 0"},
+		"zeros":                  {array.Float32, floats(0, 0), floats(0, 0), 0, ""},
+		"no zero":                {array.Float32, floats(0, 1e-30), floats(0, 0), 0, "y[1] is 1e-30"},
+		"doubles":                {array.Float64, doubles(1, 2.01), doubles(1, 2), 0, "y[1] is 2.01"},
+		"halves":                 {array.Float16, halves(0x3C00, 0x4000), halves(0x3C00, 0x4400), 0, "y[1] is 2, the reference says 4"},
+		"small halves":           {array.Float16, halves(1, 0x8001), halves(1, 0x0001), 0, "y[1] is -5.96046448e-08"},
+		"bfloat16":               {array.BFloat16, halves(0x3F80, 0x4000), halves(0x3F80, 0x4000), 0, ""},
+		"integers":               {array.Int8, []byte{1, 255}, []byte{1, 254}, 1e3, "y[1] is -1, the reference says -2"},
+		"direct sums are exact":  {array.Int8, []byte{1, 99}, []byte{1, 100}, 1, "y[1] is 99, the reference says 100"},
+		"sums in floats":         {array.Int8, []byte{1, 99}, []byte{1, 100}, 10, ""},
+		"sums too far away":      {array.Int8, []byte{1, 95}, []byte{1, 100}, 10, "y[1] is 95, the reference says 100"},
+		"indices are exact":      {array.Int64, []byte{99, 7: 0}, []byte{100, 7: 0}, 1e3, "y[0] is 99, the reference says 100"},
+		"equal integers":         {array.Int32, floats(1, 2), floats(1, 2), 0, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := int64(len(c.want))
-			w := &Workload{Args: []Arg{{Name: "x", Role: Input, DType: c.dtype}, {Name: "y", Elements: n / elementBytes[c.dtype], Bytes: n, DType: c.dtype, Role: Output,
+			w := &Workload{Args: []Arg{{Name: "x", Role: Input, DType: int32(c.dtype)}, {Name: "y", Elements: n / c.dtype.Bytes(), Bytes: n, DType: int32(c.dtype), Role: Output,
 				Tolerance: 1e-3}}}
 			if err := w.Check(); err != nil {
 				t.Fatal(err)
@@ -88,7 +90,7 @@ func TestJudgeTellsRightFromWrong(t *testing.T) {
 }
 
 func TestEachOutputIsJudged(t *testing.T) {
-	w := &Workload{Args: []Arg{{Name: "a", Elements: 1, Bytes: 4, DType: int32Type, Role: Output}, {Name: "b", Elements: 2, Bytes: 8, DType: int32Type, Role: Output}}}
+	w := &Workload{Args: []Arg{{Name: "a", Elements: 1, Bytes: 4, DType: int32(array.Int32), Role: Output}, {Name: "b", Elements: 2, Bytes: 8, DType: int32(array.Int32), Role: Output}}}
 	want, got := make([]byte, w.SlotBytes()), make([]byte, w.SlotBytes())
 	if _, message := w.Judge(got, want, 0); message != "" {
 		t.Error(message)
@@ -103,9 +105,9 @@ func TestEachOutputIsJudged(t *testing.T) {
 // no algorithm rounds results more often.
 func TestEachOutputHasItsTolerance(t *testing.T) {
 	half := func(tolerance, rounding float64) Arg {
-		return Arg{Name: "a", Elements: 1, Bytes: 2, DType: bfloat16Type, Role: Output, Tolerance: tolerance, Rounding: rounding}
+		return Arg{Name: "a", Elements: 1, Bytes: 2, DType: int32(array.BFloat16), Role: Output, Tolerance: tolerance, Rounding: rounding}
 	}
-	w := &Workload{Args: []Arg{half(1e-6, 0x1p-6), {Name: "b", Elements: 1, Bytes: 4, DType: float32Type, Role: Output, Tolerance: 1e-6}}}
+	w := &Workload{Args: []Arg{half(1e-6, 0x1p-6), {Name: "b", Elements: 1, Bytes: 4, DType: int32(array.Float32), Role: Output, Tolerance: 1e-6}}}
 	slot := func(half uint16, full float32) []byte {
 		b := append(halves(half), make([]byte, 62)...)
 		return append(append(b, floats(full)...), make([]byte, 60)...)
@@ -134,7 +136,7 @@ func TestEachOutputHasItsTolerance(t *testing.T) {
 
 // TestWorkloadIsCheckedBeforeMemoryIsAskedFor because a harness is not trusted.
 func TestWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
-	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: float32Type, Role: Output}
+	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: int32(array.Float32), Role: Output}
 	edit := func(change func(*Arg)) []Arg {
 		a := good
 		change(&a)
