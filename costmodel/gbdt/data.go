@@ -34,20 +34,9 @@ func (d *Data) row(i int) []float32 {
 	return d.Rows[i*n : (i+1)*n]
 }
 
-// check returns an error if the data are invalid.
+// check returns an error if a feature or a label is not finite.
 func (d *Data) check() error {
-	n, rows := len(d.Features), len(d.Labels)
-	switch {
-	case n == 0:
-		return fmt.Errorf("gbdt: the data has no features")
-	case rows == 0:
-		return fmt.Errorf("gbdt: the data has no rows")
-	case len(d.Rows) != n*rows:
-		return fmt.Errorf("gbdt: %d values are not %d rows of %d features", len(d.Rows), rows, n)
-	}
-	if err := checkNames(d.Features); err != nil {
-		return fmt.Errorf("gbdt: %w", err)
-	}
+	n := len(d.Features)
 	for i, v := range d.Rows {
 		if !finite(v) {
 			return fmt.Errorf("gbdt: row %d: feature %q is %v, not a finite number", i/n, d.Features[i%n], v)
@@ -56,36 +45,6 @@ func (d *Data) check() error {
 	for i, v := range d.Labels {
 		if !finite(v) {
 			return fmt.Errorf("gbdt: row %d: the label is %v, not a finite number", i, v)
-		}
-	}
-	if err := d.checkWeights(); err != nil {
-		return err
-	}
-	if err := d.checkOffsets(); err != nil {
-		return err
-	}
-	return d.checkGroups()
-}
-
-func (d *Data) checkWeights() error {
-	if d.Weights != nil && len(d.Weights) != len(d.Labels) {
-		return fmt.Errorf("gbdt: %d weights for %d rows", len(d.Weights), len(d.Labels))
-	}
-	for i, w := range d.Weights {
-		if !finite(w) || w <= 0 {
-			return fmt.Errorf("gbdt: row %d: the weight is %v: give more than 0", i, w)
-		}
-	}
-	return nil
-}
-
-func (d *Data) checkOffsets() error {
-	if d.Offsets != nil && len(d.Offsets) != len(d.Labels) {
-		return fmt.Errorf("gbdt: %d offsets for %d rows", len(d.Offsets), len(d.Labels))
-	}
-	for i, v := range d.Offsets {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("gbdt: row %d: the offset is %v, not a finite number", i, v)
 		}
 	}
 	return nil
@@ -105,23 +64,6 @@ func (d *Data) weight(i int) float64 {
 		return 1
 	}
 	return float64(d.Weights[i])
-}
-
-func (d *Data) checkGroups() error {
-	if d.Groups == nil {
-		return nil
-	}
-	sum := 0
-	for i, n := range d.Groups {
-		if n < 0 {
-			return fmt.Errorf("gbdt: group %d has %d rows", i, n)
-		}
-		sum += n
-	}
-	if sum != len(d.Labels) {
-		return fmt.Errorf("gbdt: the groups have %d rows together, the data has %d", sum, len(d.Labels))
-	}
-	return nil
 }
 
 // checkNames returns an error if LightGBM text cannot represent a feature name.

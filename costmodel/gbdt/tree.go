@@ -183,11 +183,6 @@ func NewPredictor(m *Model) (*Predictor, error) {
 	if len(m.Trees) == 0 {
 		return p, nil
 	}
-	for i := range m.Trees { // the library does not validate its input
-		if err := m.Trees[i].check(len(m.Features)); err != nil {
-			return nil, fmt.Errorf("gbdt: tree %d: %w", i, err)
-		}
-	}
 	var text bytes.Buffer
 	if err := m.Write(&text); err != nil {
 		return nil, err
