@@ -149,13 +149,9 @@ func (c *Client) Retry(ctx context.Context, id string, batches ...string) (retri
 }
 
 // Owners returns the owners of unfinished jobs, by name.
-func (c *Client) Owners(ctx context.Context) (owners []*tilthv1.Owner, err error) {
-	err = c.pages(ctx, "list owners", func(ctx context.Context, token string) (string, error) {
-		page, err := c.jobs.ListOwners(ctx, &tilthv1.ListOwnersRequest{PageSize: itemsPerPage, PageToken: token})
-		owners = append(owners, page.GetOwners()...)
-		return page.GetNextPageToken(), err
-	})
-	return owners, err
+func (c *Client) Owners(ctx context.Context) ([]*tilthv1.Owner, error) {
+	request := &tilthv1.ListOwnersRequest{PageSize: itemsPerPage}
+	return list(ctx, c, "list owners", request, &request.PageToken, c.jobs.ListOwners, (*tilthv1.ListOwnersResponse).GetOwners)
 }
 
 // Outage returns the current outage, in which most agents are silent, or nil.
@@ -164,13 +160,9 @@ func (c *Client) Outage(ctx context.Context) (*tilthv1.Outage, error) {
 }
 
 // Agents returns the joined agents of a kind (unspecified means every kind), by name.
-func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) (agents []*tilthv1.Agent, err error) {
-	err = c.pages(ctx, "list agents", func(ctx context.Context, token string) (string, error) {
-		page, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{Kind: kind, PageSize: itemsPerPage, PageToken: token})
-		agents = append(agents, page.GetAgents()...)
-		return page.GetNextPageToken(), err
-	})
-	return agents, err
+func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) ([]*tilthv1.Agent, error) {
+	request := &tilthv1.ListAgentsRequest{Kind: kind, PageSize: itemsPerPage}
+	return list(ctx, c, "list agents", request, &request.PageToken, c.agents.ListAgents, (*tilthv1.ListAgentsResponse).GetAgents)
 }
 
 // Agent returns one agent.
@@ -187,21 +179,18 @@ func (c *Client) explain(attempt string, err error) error { return wire.Explain(
 // itemsPerPage keeps messages far below the size limit; an item takes some kilobytes.
 const itemsPerPage = 1000
 
-// pages fetches all pages, one call each. doing describes the action for errors. fetch returns the token of
-// the next page, or "" after the last.
-func (c *Client) pages(ctx context.Context, doing string, fetch func(ctx context.Context, token string) (next string, err error)) error {
-	one := func(token string) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		return fetch(ctx, token)
-	}
-	for token := ""; ; {
-		next, err := one(token)
+// list makes a call for each page of a list, and returns the items of all pages. token is the request's.
+func list[Q any, R interface{ GetNextPageToken() string }, V any](
+	ctx context.Context, c *Client, doing string, request Q, token *string, method func(context.Context, Q, ...grpc.CallOption) (R, error), items func(R) []V,
+) (all []V, err error) {
+	for {
+		page, err := call(ctx, request, method)
 		if err != nil {
-			return c.explain(doing, err)
+			return nil, c.explain(doing, err)
 		}
-		if token = next; token == "" {
-			return nil
+		all = append(all, items(page)...)
+		if *token = page.GetNextPageToken(); *token == "" {
+			return all, nil
 		}
 	}
 }

@@ -23,13 +23,9 @@ import (
 const drainWait = 20 * time.Second
 
 // Devices returns all devices that ever joined, by name.
-func (c *Client) Devices(ctx context.Context) (devices []*tilthv1.Device, err error) {
-	err = c.pages(ctx, "list devices", func(ctx context.Context, token string) (string, error) {
-		page, err := c.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: itemsPerPage, PageToken: token})
-		devices = append(devices, page.GetDevices()...)
-		return page.GetNextPageToken(), err
-	})
-	return devices, err
+func (c *Client) Devices(ctx context.Context) ([]*tilthv1.Device, error) {
+	request := &tilthv1.ListDevicesRequest{PageSize: itemsPerPage}
+	return list(ctx, c, "list devices", request, &request.PageToken, c.devices.ListDevices, (*tilthv1.ListDevicesResponse).GetDevices)
 }
 
 // Device returns one device.

@@ -29,14 +29,9 @@ func (c *Client) BestRecords(ctx context.Context, target, numerics string, workl
 }
 
 // bestPages fetches all pages of a request.
-func (c *Client) bestPages(ctx context.Context, request *tilthv1.BestRecordsRequest) (best []*tilthv1.Record, err error) {
-	err = c.pages(ctx, "look up the best records", func(ctx context.Context, token string) (string, error) {
-		request.PageSize, request.PageToken = itemsPerPage, token
-		page, err := c.records.BestRecords(ctx, request)
-		best = append(best, page.GetRecords()...)
-		return page.GetNextPageToken(), err
-	})
-	return best, err
+func (c *Client) bestPages(ctx context.Context, request *tilthv1.BestRecordsRequest) ([]*tilthv1.Record, error) {
+	request.PageSize = itemsPerPage
+	return list(ctx, c, "look up the best records", request, &request.PageToken, c.records.BestRecords, (*tilthv1.BestRecordsResponse).GetRecords)
 }
 
 // ListRecords calls visit with every matching record. An empty target or workload matches all.
