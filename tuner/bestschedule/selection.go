@@ -108,10 +108,7 @@ func (c *chooser) alternatives(ctx context.Context, tasks []program.Task, numeri
 	for i, task := range tasks {
 		if r := best[task.Workload.Digest()]; r != nil {
 			a, err := c.recorded(ctx, task, r, numerics)
-			if err != nil {
-				return nil, err
-			}
-			if a == nil {
+			if err == nil && a == nil {
 				a, err = c.scheduled(ctx, task, r, numerics)
 			}
 			if err != nil {

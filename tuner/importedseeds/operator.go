@@ -36,7 +36,8 @@ type Window struct {
 }
 
 const (
-	// seedsMaxExtent and maxElements bound the tensors in a log.
+	// seedsMaxExtent and maxElements bound the tensors in a log, and factors of extents, so that products do not
+	// overflow.
 	seedsMaxExtent = 1 << 20
 	maxElements    = int64(1 << 31)
 	// opset is the opset of the operators created here.

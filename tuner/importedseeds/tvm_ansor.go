@@ -88,7 +88,7 @@ func shapesOf(key string) ([]int64, error) {
 		}
 	}
 	for _, e := range shapes {
-		if e < 1 || e > tvmMaxExtent {
+		if e < 1 || e > seedsMaxExtent {
 			return nil, refuse(OutOfBounds, "an extent of %d", e)
 		}
 	}
@@ -185,7 +185,7 @@ func (n nest) valid() bool {
 			}
 			left /= l
 		}
-		if left < 1 || s.extent > tvmMaxExtent {
+		if left < 1 || s.extent > seedsMaxExtent {
 			return false
 		}
 	}
@@ -287,10 +287,8 @@ func convolutionOf(n nest, shapes []int64) (*measured, error) {
 // depthwiseOf matches a depthwise convolution of [n,h,w,c] by [kh,kw,c,1].
 func depthwiseOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
-	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 {
-		return nil, nil
-	}
-	if shapes[0] != r[0] || shapes[3] != r[3] || !slices.Equal(shapes[4:8], []int64{k[0], k[1], r[3], 1}) || !ends(shapes, r...) {
+	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 || shapes[0] != r[0] || shapes[3] != r[3] ||
+		!slices.Equal(shapes[4:8], []int64{k[0], k[1], r[3], 1}) || !ends(shapes, r...) {
 		return nil, nil
 	}
 	return guessed(shapes, r, k[0], k[1], []int64{r[3], 1}, r[3])
@@ -459,7 +457,7 @@ func multiply(a, b []int64) []int64 {
 func product(list []int64) int64 {
 	p := int64(1)
 	for _, n := range list {
-		p = min(tvmMaxExtent*tvmMaxExtent, p*n)
+		p = min(seedsMaxExtent*seedsMaxExtent, p*n)
 	}
 	return p
 }

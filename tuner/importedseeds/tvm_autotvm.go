@@ -235,11 +235,8 @@ func (c *convolution) order(layout string, depthwise bool) error {
 }
 
 func tvmBounded(shape []int64) bool {
-	return !slices.ContainsFunc(shape, func(e int64) bool { return e < 1 || e > tvmMaxExtent })
+	return !slices.ContainsFunc(shape, func(e int64) bool { return e < 1 || e > seedsMaxExtent })
 }
-
-// tvmMaxExtent bounds the factors of an extent, so that their products do not overflow.
-const tvmMaxExtent = 1 << 20
 
 // pads parses the padding: one number, one each for rows and columns, or one per side, rows first.
 func pads(args list, at int) (p [4]int64, err error) {

@@ -112,9 +112,10 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 // measured is a parsed line with a schedule.
 type measured struct {
 	// key identifies the operator. make creates the operators, one for each interpretation of the line.
-	key     string
-	make    func() ([]*Operator, error)
-	tiling  searchspace.Tiling
+	key    string
+	make   func() ([]*Operator, error)
+	tiling searchspace.Tiling
+	// seconds is the latency, which only orders the tilings.
 	seconds float64
 }
 
@@ -131,14 +132,8 @@ type builder struct {
 // operator holds the lines of one operator.
 type operator struct {
 	entry Entry
-	best  []timed
+	best  []*measured
 	err   error
-}
-
-// timed is a tiling with its latency, which only orders the tilings.
-type timed struct {
-	tiling  searchspace.Tiling
-	seconds float64
 }
 
 func (b *builder) line(number int, line []byte, size int64, parse func([]byte) (*measured, error)) {
@@ -180,7 +175,7 @@ func (b *builder) seed(line []byte, size int64, parse func([]byte) (*measured, e
 	if o.err != nil {
 		return o.err
 	}
-	o.add(timed{m.tiling, m.seconds})
+	o.add(m)
 	return nil
 }
 
@@ -211,15 +206,15 @@ func (b *builder) operator(m *measured) *operator {
 }
 
 // add keeps the fastest tilings without duplicates.
-func (o *operator) add(t timed) {
-	if at := slices.IndexFunc(o.best, func(b timed) bool { return b.tiling == t.tiling }); at >= 0 {
-		if o.best[at].seconds <= t.seconds {
+func (o *operator) add(m *measured) {
+	if at := slices.IndexFunc(o.best, func(b *measured) bool { return b.tiling == m.tiling }); at >= 0 {
+		if o.best[at].seconds <= m.seconds {
 			return
 		}
 		o.best = slices.Delete(o.best, at, at+1)
 	}
-	o.best = append(o.best, t)
-	slices.SortStableFunc(o.best, func(a, b timed) int { return cmp.Compare(a.seconds, b.seconds) })
+	o.best = append(o.best, m)
+	slices.SortStableFunc(o.best, func(a, b *measured) int { return cmp.Compare(a.seconds, b.seconds) })
 	o.best = o.best[:min(PerOperator, len(o.best))]
 }
 

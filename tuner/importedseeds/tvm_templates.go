@@ -151,7 +151,7 @@ func unrolled(annotations json.RawMessage, rows, columns int64) int64 {
 	if json.Unmarshal(annotations, &of) != nil || len(of) != 2 || of[1] != "unroll" {
 		return 0
 	}
-	if of[0] == "unroll" && rows > 0 && rows < tvmMaxExtent {
+	if of[0] == "unroll" && rows > 0 && rows < seedsMaxExtent {
 		columns *= rows
 	}
 	return columns
@@ -172,7 +172,7 @@ func dense(args list, k *knobs) (*measured, error) {
 		return nil, err
 	}
 	if len(weights) == 3 { // blocked by outputs
-		if weights[0] > tvmMaxExtent || weights[2] > tvmMaxExtent {
+		if weights[0] > seedsMaxExtent || weights[2] > seedsMaxExtent {
 			return nil, refuse(OutOfBounds, "%v", weights)
 		}
 		weights = []int64{weights[0] * weights[2], weights[1]}
