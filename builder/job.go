@@ -90,8 +90,7 @@ func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, erro
 
 // limits returns the limits for compiling a module of candidates.
 func (c *Compiler) limits(candidates int) toolchain.Limits {
-	limit := cmp.Or(c.CandidateTime, defaultCandidateTime)
-	limit += batchShare * time.Duration(candidates-1)
+	limit := cmp.Or(c.CandidateTime, defaultCandidateTime) + batchShare*time.Duration(candidates-1)
 	return toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}
 }
 
@@ -118,9 +117,8 @@ func classOf(err error) (tilthv1.ErrorClass, bool) {
 		return tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR, true
 	case toolchain.Limit:
 		return tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT, true
-	default:
-		return 0, false
 	}
+	return 0, false
 }
 
 // job is a batch being built.
@@ -179,7 +177,11 @@ func (j *job) object(ctx context.Context, group []printed) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.built.Objects = append(j.built.Objects, path)
-		j.keep(path, group)
+		keys := make([]string, len(group))
+		for k := range group {
+			keys[k] = j.batch.key(group[k].id)
+		}
+		j.compiler.ObjectCache.add(path, keys)
 		return nil
 	case class == 0:
 		return err
@@ -193,14 +195,6 @@ func (j *job) object(ctx context.Context, group []printed) error {
 		}
 	}
 	return nil
-}
-
-func (j *job) keep(path string, group []printed) {
-	keys := make([]string, len(group))
-	for k := range group {
-		keys[k] = j.batch.key(group[k].id)
-	}
-	j.compiler.ObjectCache.add(path, keys)
 }
 
 // compile compiles one module. The class is zero if the candidates are not the cause of the error.
@@ -243,10 +237,8 @@ func (j *job) referenceBuild() (b toolchain.Build, err error) {
 	return j.backend.Reference(j.batch.Workload, j.batch.Target)
 }
 
-func (j *job) harness(ctx context.Context) error {
-	b := j.backend.Harness(j.batch.Target)
-	var err error
-	j.built.Harness, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, b)
+func (j *job) harness(ctx context.Context) (err error) {
+	j.built.Harness, err = j.compiler.Cache.Get(ctx, j.compiler.Toolchain, j.backend.Harness(j.batch.Target))
 	return err
 }
 

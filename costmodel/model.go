@@ -89,9 +89,6 @@ func (m *Model) gains(rows []costfeatures.Row) ([]float64, error) {
 // Write writes the model as LightGBM text, version 3.
 func (m *Model) Write(w io.Writer) error { return m.trees.Write(w) }
 
-// Set returns the feature set of the model.
-func (m *Model) Set() *costfeatures.Set { return m.set }
-
 func setName(set *costfeatures.Set) string {
 	if set == nil {
 		return "no set"

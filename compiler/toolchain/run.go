@@ -159,9 +159,6 @@ func (p program) begin(server *ForkServer, output *os.File, limits sandbox.Limit
 // environment returns the environment of compilers and linkers. gcc's messages are matched in English.
 func environment() []string { return append(os.Environ(), "LC_ALL=C") }
 
-// seconds returns the limit on processor time, rounded up.
-func (l Limits) seconds() uint64 { return uint64((l.Time + time.Second - 1) / time.Second) }
-
 // failure classifies the failure of a program.
 func (l Limits) failure(step, output string, exit ForkExit) error {
 	e := &Error{Kind: kindOf(output), Step: step, Message: usefulLine(output), Err: errors.New(ending(exit.Status))}
@@ -170,7 +167,7 @@ func (l Limits) failure(step, output string, exit ForkExit) error {
 	spent := exit.Used >= l.Time/2
 	switch killed := isKilled(output, exit.Status); {
 	case killed && spent:
-		e.Kind, e.Message = Limit, fmt.Sprintf("took more than %d s of processor time", l.seconds())
+		e.Kind, e.Message = Limit, fmt.Sprintf("took more than %d s of processor time", (l.Time+time.Second-1)/time.Second)
 	case killed: // not by a limit: memory beyond it is refused, without a signal
 		e.Kind, e.Message = Infra, "killed, as by a machine that is out of memory: run fewer compilers at once (--threads), or give the machine more"
 	case e.Kind == Limit:
