@@ -23,9 +23,6 @@ type Class struct {
 func Classes() ([]Class, error) { return here().classes() }
 
 func (m *machine) classes() ([]Class, error) {
-	if err := m.check(); err != nil {
-		return nil, err
-	}
 	kinds, err := m.kinds()
 	if err != nil {
 		return nil, err
@@ -73,9 +70,6 @@ func Choose(class string, threads int) (*Target, error) {
 }
 
 func (m *machine) choose(class string, threads int) (*Target, error) {
-	if err := m.check(); err != nil {
-		return nil, err
-	}
 	kinds, err := m.kinds()
 	if err != nil {
 		return nil, err
@@ -122,8 +116,12 @@ type kind struct {
 	cpus []int
 }
 
-// kinds groups processors by model and capacity, fastest first.
+// kinds groups processors by model and capacity, fastest first. It returns an error if the machine's architecture is
+// unknown.
 func (m *machine) kinds() ([]kind, error) {
+	if _, ok := goArches[m.goarch]; !ok {
+		return nil, fmt.Errorf("target: this machine's architecture %s is not supported; name another target", m.goarch)
+	}
 	processors, err := readCPUInfo(m.root)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,7 @@
 package target
 
+import "cmp"
+
 // Threads returns the number of device threads that kernels run on.
 func (t *Target) Threads() int { return t.CPU.Threads }
 
@@ -21,10 +23,7 @@ func (t *Target) Triple() string { return t.CPU.Triple() }
 
 // GCC returns the name of the architecture's gcc.
 func (t *Target) GCC() string {
-	if prefix := arches[t.CPU.Arch].gcc; prefix != "" {
-		return prefix + "-gcc"
-	}
-	return t.Triple() + "-gcc"
+	return cmp.Or(arches[t.CPU.Arch].gcc, t.Triple()) + "-gcc"
 }
 
 // ClangFlags returns the flags that select the instruction set for clang.

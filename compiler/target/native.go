@@ -62,25 +62,14 @@ func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.CPU.Arch }
 var goArches = map[string]string{"amd64": X86, "arm64": ARM, "arm": ARM32, "riscv64": RISCV}
 
 func (m *machine) native(threads int) (*Target, error) {
-	if err := m.check(); err != nil {
+	kinds, err := m.kinds()
+	if err != nil {
 		return nil, err
 	}
 	if threads > m.logical {
 		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors: %w", threads, m.logical, ErrThreads)
 	}
-	kinds, err := m.kinds()
-	if err != nil {
-		return nil, err
-	}
 	return m.target(&kinds[0], threads)
-}
-
-// check returns an error if the machine's architecture is unknown.
-func (m *machine) check() error {
-	if _, ok := goArches[m.goarch]; !ok {
-		return fmt.Errorf("target: this machine's architecture %s is not supported; name another target", m.goarch)
-	}
-	return nil
 }
 
 // target describes cores of a kind.
