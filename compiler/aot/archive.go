@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -51,6 +52,19 @@ func (w *archiveWriter) addBytes(name string, data []byte) error {
 		_, err := out.Write(data)
 		return err
 	})
+}
+
+// finish completes the manifest and writes it as the last member.
+func (w *archiveWriter) finish(m *Manifest) error {
+	m.Members = w.members
+	data, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := w.addBytes(manifestName, append(data, '\n')); err != nil {
+		return err
+	}
+	return w.tar.Close()
 }
 
 // location is where a member lies in the archive.

@@ -300,16 +300,11 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		}
 		m.Extents = append(m.Extents, x)
 	}
+	maxima := m.withMaxima(nil)
 	for k, call := range c.program.Calls {
-		info := CallInfo{Name: call.Name, Task: call.Task, Counts: c.counts(call)}
+		info := CallInfo{Name: call.Name, Task: call.Task, Counts: c.counts(call), Repeats: "?"}
 		if count, ok := c.program.CountOf(k); ok {
 			info.Repeats = count
-		} else {
-			info.Repeats = "?"
-		}
-		maxima := map[string]int64{}
-		for _, e := range c.program.Extents {
-			maxima[e.Name] = e.Whole(e.Max)
 		}
 		for _, v := range call.Variants {
 			upTo := map[string]int64{}

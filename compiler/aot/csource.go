@@ -2,8 +2,8 @@ package aot
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,13 +63,11 @@ func (c *compilation) writeC(ctx context.Context, l *layout) (manifest *Manifest
 		if err := s.write(w, plan); err != nil {
 			return err
 		}
-		manifest = s.manifest()
-		manifest.Members = w.members
-		data, err := json.MarshalIndent(manifest, "", " ")
-		if err == nil {
-			err = w.addBytes(manifestName, append(data, '\n'))
+		manifest = c.manifest(l)
+		manifest.C = &CSource{
+			Prefix: s.prefix, RAMBytes: s.ramBytes(), FlashBytes: s.flashBytes(), CodeBytes: s.sizes.Code, StackBytes: s.sizes.Stack, Needs: s.sizes.Needs,
 		}
-		return errors.Join(err, w.tar.Close())
+		return w.finish(manifest)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
@@ -78,16 +76,7 @@ func (c *compilation) writeC(ctx context.Context, l *layout) (manifest *Manifest
 }
 
 func (c *compilation) cPrefix() string {
-	if c.options.Prefix == "" {
-		return cPrefix
-	}
-	return c.options.Prefix
-}
-
-func (s *source) manifest() *Manifest {
-	m := s.compilation.manifest(s.layout)
-	m.C = &CSource{Prefix: s.prefix, RAMBytes: s.ramBytes(), FlashBytes: s.flashBytes(), CodeBytes: s.sizes.Code, StackBytes: s.sizes.Stack, Needs: s.sizes.Needs}
-	return m
+	return cmp.Or(c.options.Prefix, cPrefix)
 }
 
 // ramBytes is the memory of a run, flashBytes that of read-only data.

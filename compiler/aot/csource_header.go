@@ -67,20 +67,16 @@ func (s *source) tensorMacros(b *strings.Builder, kind string, values []int) {
 		}
 		elements := array.Elements(shape)
 		fmt.Fprintf(b, `
-/* %s %d, %s: %s%s */
+/* %s %d, "%s": %s[%s] */
 #define %[6]s_%[7]s_%[2]d_RANK %[8]d
 #define %[6]s_%[7]s_%[2]d_SHAPE {%[9]s}
 #define %[6]s_%[7]s_%[2]d_ELEMENTS %[10]d
 #define %[6]s_%[7]s_%[2]d_BYTES %[11]d
 static inline %[12]s%[13]s *%[14]s_%[1]s_%[2]d(void) { return (%[12]s%[13]s *)(%[12]svoid *)(%[14]s_%[15]s + %[16]d); }
-`, kind, k, quoted(value.Name), value.DType, shapeText(shape), upper, upperKind, len(shape), numbers(shape), elements, elements*value.DType.Bytes(),
+`, kind, k, comment(value.Name), value.DType, numbers(shape), upper, upperKind, len(shape), numbers(shape), elements, elements*value.DType.Bytes(),
 			constant, cTypes[value.DType], s.prefix, base, at.offset)
 	}
 }
-
-func quoted(name string) string { return `"` + comment(name) + `"` }
-
-func shapeText(shape []int64) string { return "[" + numbers(shape) + "]" }
 
 // numbers formats extents as a list; a scalar has one, since C has no empty lists.
 func numbers(shape []int64) string {

@@ -107,12 +107,17 @@ func (t Tensor) ShapeWith(extents map[string]int64) []int64 {
 
 // ShapeOf returns the shape of an input or output for the named extents; missing ones have their maximum.
 func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
+	return t.ShapeWith(m.withMaxima(extents))
+}
+
+// withMaxima returns the named extents and the maxima of all others.
+func (m *Manifest) withMaxima(extents map[string]int64) map[string]int64 {
 	all := map[string]int64{}
 	for _, e := range m.Extents {
 		all[e.Name] = e.Max
 	}
 	maps.Copy(all, extents)
-	return t.ShapeWith(all)
+	return all
 }
 
 // ExtentsOf derives the named extents from the shapes of named inputs. Errors name the input with a wrong shape.
@@ -187,15 +192,10 @@ func (m *Model) checkExtents() error {
 
 // setExtents sets the extents of later executions; missing ones have their maximum.
 func (m *Model) setExtents(extents map[string]int64) error {
-	m.extents = map[string]int64{}
+	m.extents = m.manifest.withMaxima(extents)
 	var errs error
 	for k, e := range m.manifest.Extents {
-		n, given := extents[e.Name]
-		if !given {
-			n = e.Max
-		}
-		m.extents[e.Name] = n
-		if m.api.setExtent(m.handle, int32(k), n) != 0 {
+		if n := m.extents[e.Name]; m.api.setExtent(m.handle, int32(k), n) != 0 {
 			errs = errors.Join(errs, fmt.Errorf("%s cannot be %d", e.Name, n))
 		}
 	}

@@ -238,10 +238,7 @@ type CallVariant struct {
 
 // Flop returns the floating-point operations of one execution of the model with direct sums.
 func (m *Manifest) Flop() (total float64) {
-	maxima := map[string]int64{}
-	for _, e := range m.Extents {
-		maxima[e.Name] = e.Max
-	}
+	maxima := m.withMaxima(nil)
 	for _, c := range m.Calls {
 		total += m.Tasks[c.Task].Flop * float64(c.repeats(maxima))
 	}

@@ -3,7 +3,6 @@ package aot
 import (
 	"archive/tar"
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +28,8 @@ func (c *compilation) write(l *layout, object []byte) (manifest *Manifest, err e
 	err = filesystem.WriteFile(c.options.Output, func(out io.Writer) error {
 		w, err := fill(io.MultiWriter(out, &size))
 		if err == nil {
-			manifest, err = c.finish(w, l)
+			manifest = c.manifest(l)
+			err = w.finish(manifest)
 		}
 		if most := c.options.Limits.PackageBytes; err == nil && most > 0 && int64(size) > most {
 			err = fmt.Errorf("it takes %d bytes, and --max-size allows %d: %d are weights, which --weights int8 makes smaller", size, most, l.weightsBytes)
@@ -59,20 +59,6 @@ func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*ar
 		err = w.tar.Flush()
 	}
 	return w, err
-}
-
-// finish writes the manifest and ends the package.
-func (c *compilation) finish(w *archiveWriter, l *layout) (*Manifest, error) {
-	manifest := c.manifest(l)
-	manifest.Members = w.members
-	data, err := json.MarshalIndent(manifest, "", " ")
-	if err != nil {
-		return nil, err
-	}
-	if err := w.addBytes(manifestName, append(data, '\n')); err != nil {
-		return nil, err
-	}
-	return manifest, w.tar.Close()
 }
 
 // checked is a measured package in a private file, whose manifest lacks the results.
@@ -123,7 +109,7 @@ func (c *compilation) writeUnchecked(p *checked, l *layout, object []byte) error
 		p.bytes, err = f.Seek(0, io.SeekCurrent)
 	}
 	if err == nil {
-		_, err = c.finish(w, l)
+		err = w.finish(c.manifest(l))
 	}
 	return errors.Join(err, out.Flush(), f.Close())
 }
