@@ -32,10 +32,10 @@ const (
 type Arg struct {
 	Name string `json:"name"`
 	// Elements counts the elements in memory, including the gaps of strided arguments. Bytes is their size.
-	Elements int64 `json:"elements"`
-	Bytes    int64 `json:"bytes"`
-	DType    int32 `json:"dtype"`
-	Role     int32 `json:"role"`
+	Elements int64       `json:"elements"`
+	Bytes    int64       `json:"bytes"`
+	DType    array.DType `json:"dtype"`
+	Role     int32       `json:"role"`
 	// Tolerance and Rounding are the parts of the tolerance of an output; see tolerance.Output.
 	Tolerance float64 `json:"tolerance"`
 	Rounding  float64 `json:"rounding"`
@@ -45,14 +45,13 @@ type Arg struct {
 
 // compare returns the difference between a kernel's output and the reference, and the allowed difference.
 func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed float64) {
-	dtype := array.DType(a.DType)
-	x, y := &array.Array{DType: dtype, Data: got}, &array.Array{DType: dtype, Data: want}
+	x, y := &array.Array{DType: a.DType, Data: got}, &array.Array{DType: a.DType, Data: want}
 	o := tolerance.Tolerance{Sums: a.Tolerance, Rounding: a.Rounding}
-	if dtype.IsFloat() {
+	if a.DType.IsFloat() {
 		allowed = o.Times(growth)
 		return compare(x, y, allowed), allowed
 	}
-	if d = compareExactly(x, y); d.relative == 0 || !isRounded(dtype) {
+	if d = compareExactly(x, y); d.relative == 0 || !isRounded(a.DType) {
 		return d, 0
 	}
 	d = compareSlowly(x, y)
@@ -77,9 +76,9 @@ func (w *Workload) Check() error {
 	}
 	for _, a := range w.Args {
 		switch {
-		case a.Role < Input || a.Role > Output, a.DType < 1 || a.DType > int32(array.Bool):
+		case a.Role < Input || a.Role > Output, a.DType < 1 || a.DType > array.Bool:
 			return fmt.Errorf("argument %q has role %d and type %d", a.Name, a.Role, a.DType)
-		case a.Elements < 0 || a.Elements > maxArgBytes || a.Bytes != a.Elements*array.DType(a.DType).Bytes() || a.Bytes > maxArgBytes:
+		case a.Elements < 0 || a.Elements > maxArgBytes || a.Bytes != a.Elements*a.DType.Bytes() || a.Bytes > maxArgBytes:
 			return fmt.Errorf("argument %q has %d elements in %d bytes", a.Name, a.Elements, a.Bytes)
 		case !(a.Tolerance >= 0) || math.IsInf(a.Tolerance, 1), !(a.Rounding >= 0) || math.IsInf(a.Rounding, 1):
 			return fmt.Errorf("argument %q has the tolerances %v and %v", a.Name, a.Tolerance, a.Rounding)

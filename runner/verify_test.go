@@ -75,7 +75,7 @@ func TestJudgeTellsRightFromWrong(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := int64(len(c.want))
-			w := &Workload{Args: []Arg{{Name: "x", Role: Input, DType: int32(c.dtype)}, {Name: "y", Elements: n / c.dtype.Bytes(), Bytes: n, DType: int32(c.dtype), Role: Output,
+			w := &Workload{Args: []Arg{{Name: "x", Role: Input, DType: c.dtype}, {Name: "y", Elements: n / c.dtype.Bytes(), Bytes: n, DType: c.dtype, Role: Output,
 				Tolerance: 1e-3}}}
 			if err := w.Check(); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestJudgeTellsRightFromWrong(t *testing.T) {
 }
 
 func TestEachOutputIsJudged(t *testing.T) {
-	w := &Workload{Args: []Arg{{Name: "a", Elements: 1, Bytes: 4, DType: int32(array.Int32), Role: Output}, {Name: "b", Elements: 2, Bytes: 8, DType: int32(array.Int32), Role: Output}}}
+	w := &Workload{Args: []Arg{{Name: "a", Elements: 1, Bytes: 4, DType: array.Int32, Role: Output}, {Name: "b", Elements: 2, Bytes: 8, DType: array.Int32, Role: Output}}}
 	want, got := make([]byte, w.SlotBytes()), make([]byte, w.SlotBytes())
 	if _, message := w.Judge(got, want, 0); message != "" {
 		t.Error(message)
@@ -105,9 +105,9 @@ func TestEachOutputIsJudged(t *testing.T) {
 // no algorithm rounds results more often.
 func TestEachOutputHasItsTolerance(t *testing.T) {
 	half := func(tolerance, rounding float64) Arg {
-		return Arg{Name: "a", Elements: 1, Bytes: 2, DType: int32(array.BFloat16), Role: Output, Tolerance: tolerance, Rounding: rounding}
+		return Arg{Name: "a", Elements: 1, Bytes: 2, DType: array.BFloat16, Role: Output, Tolerance: tolerance, Rounding: rounding}
 	}
-	w := &Workload{Args: []Arg{half(1e-6, 0x1p-6), {Name: "b", Elements: 1, Bytes: 4, DType: int32(array.Float32), Role: Output, Tolerance: 1e-6}}}
+	w := &Workload{Args: []Arg{half(1e-6, 0x1p-6), {Name: "b", Elements: 1, Bytes: 4, DType: array.Float32, Role: Output, Tolerance: 1e-6}}}
 	slot := func(half uint16, full float32) []byte {
 		b := append(halves(half), make([]byte, 62)...)
 		return append(append(b, floats(full)...), make([]byte, 60)...)
@@ -136,7 +136,7 @@ func TestEachOutputHasItsTolerance(t *testing.T) {
 
 // TestWorkloadIsCheckedBeforeMemoryIsAskedFor because a harness is not trusted.
 func TestWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
-	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: int32(array.Float32), Role: Output}
+	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: array.Float32, Role: Output}
 	edit := func(change func(*Arg)) []Arg {
 		a := good
 		change(&a)
