@@ -23,7 +23,7 @@ import (
 )
 
 // Calibration remembers the times of the harness's calibration kernel on a device, so that each measurement
-// can report how calm the device was. It is safe for concurrent use. A nil Calibration remembers nothing.
+// can report how calm the device was. It is safe for concurrent use.
 type Calibration struct {
 	mu     sync.Mutex
 	recent []float64
@@ -37,9 +37,6 @@ const waitShare = 0.125
 
 // patience returns how much time, in seconds, the next plan may spend waiting, at most limit.
 func (c *Calibration) patience(limit float64) float64 {
-	if c == nil {
-		return limit
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, limit-c.debt)
@@ -47,9 +44,6 @@ func (c *Calibration) patience(limit float64) float64 {
 
 // account records the duration of a plan and the part that it spent waiting.
 func (c *Calibration) account(took, spent float64) {
-	if c == nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.debt = max(0, c.debt+spent-waitShare*took)
@@ -61,9 +55,6 @@ const rememberedCalibrations = 512
 
 // BestSeconds returns the lowest remembered time, or 0.
 func (c *Calibration) BestSeconds() float64 {
-	if c == nil {
-		return 0
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.recent) == 0 {
@@ -73,9 +64,6 @@ func (c *Calibration) BestSeconds() float64 {
 }
 
 func (c *Calibration) add(seconds float64) {
-	if c == nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recent = append(c.recent, seconds)

@@ -25,7 +25,4 @@ func TestWaitingForACalmDeviceIsBounded(t *testing.T) {
 	if got := c.patience(limit); math.Abs(got-limit) > 1e-12 {
 		t.Errorf("patience %g s after a calm time, want %g", got, limit)
 	}
-	if got := (*Calibration)(nil).patience(limit); got != limit {
-		t.Errorf("patience %g s where nothing is remembered, want %g", got, limit)
-	}
 }

@@ -117,12 +117,7 @@ func (r *SurroundingsReader) glob(pattern string) []string {
 	if err != nil {
 		return nil
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	return names
 }
 
@@ -164,13 +159,9 @@ const (
 
 // askNVIDIA queries the driver's tool, if installed.
 func askNVIDIA(ctx context.Context) (string, error) {
-	tool, err := exec.LookPath("nvidia-smi")
-	if err != nil {
-		return "", fmt.Errorf("asking for GPUs: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, tool, "--query-gpu="+gpuFields, "--format=csv,noheader,nounits").Output()
+	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu="+gpuFields, "--format=csv,noheader,nounits").Output()
 	if err != nil {
 		return "", fmt.Errorf("asking for GPUs: %w", err)
 	}
@@ -203,13 +194,18 @@ func (r *SurroundingsReader) gpus(ctx context.Context, s *tilthv1.Surroundings) 
 			s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: name, Hertz: now * 1e6, MostHertz: limit * 1e6})
 		}
 		if reasons, err := strconv.ParseUint(fields[4], 0, 64); err == nil {
-			throttled := &tilthv1.Throttling{Source: name + " now"}
-			if reasons&^idleReason != 0 {
-				throttled.Events = 1
-			}
-			s.Throttling = append(s.Throttling, throttled)
+			s.Throttling = append(s.Throttling, throttlingNow(name, reasons&^idleReason != 0))
 		}
 	}
+}
+
+// throttlingNow reports whether a device is throttled at present, as a count of 1 or 0.
+func throttlingNow(device string, throttled bool) *tilthv1.Throttling {
+	now := &tilthv1.Throttling{Source: device + " now"}
+	if throttled {
+		now.Events = 1
+	}
+	return now
 }
 
 // Monitored provides the calibrations and surroundings of a device other than the processor. Both come from
@@ -263,11 +259,7 @@ func (m *Monitored) Surroundings(ctx context.Context) *tilthv1.Surroundings {
 		s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: device + " " + c.Part, Hertz: c.Hertz, MostHertz: c.Max})
 	}
 	if h.Slowed != nil {
-		now := &tilthv1.Throttling{Source: device + " now"}
-		if *h.Slowed {
-			now.Events = 1
-		}
-		s.Throttling = append(s.Throttling, now)
+		s.Throttling = append(s.Throttling, throttlingNow(device, *h.Slowed))
 	}
 	if h.Errors != nil {
 		s.MemoryErrors = append(s.MemoryErrors, &tilthv1.MemoryErrors{Memory: device, Corrected: h.Errors.Corrected, Uncorrected: h.Errors.Uncorrected})

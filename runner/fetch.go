@@ -36,13 +36,17 @@ func (f *files) release() {
 }
 
 // fetch downloads the artifacts of a batch.
-func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files, error) {
-	f := &files{origin: buildOrigin{builtBy: batch.GetBuiltBy()}}
-	for _, ref := range batch.GetArtifacts() {
-		path, release, err := h.Artifacts.Download(ctx, ref)
+func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (f *files, err error) {
+	f = &files{origin: buildOrigin{builtBy: batch.GetBuiltBy()}}
+	defer func() {
 		if err != nil {
 			f.release()
-			return nil, &agent.FarmError{Cause: fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
+		}
+	}()
+	for _, ref := range batch.GetArtifacts() {
+		path, release, err := h.download(ctx, ref)
+		if err != nil {
+			return f, err
 		}
 		f.releases = append(f.releases, release)
 		switch ref.GetRole() {
@@ -53,21 +57,15 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		case wire.RoleHarness:
 			f.origin.harness = ref.GetDigest()
 			if f.harness, err = h.install(path, ref.GetDigest()); err != nil {
-				f.release()
-				return nil, err
+				return f, err
 			}
 		}
 	}
 	if len(f.candidates) == 0 || f.reference == "" || f.harness == "" {
-		f.release()
-		return nil, &agent.FarmError{Cause: fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
+		return f, &agent.FarmError{Cause: fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
 	}
 	f.results = filepath.Join(h.Scratch, "results-"+f.origin.key(h.Seed, h.Emulator))
-	if err := h.tidy(); err != nil {
-		f.release()
-		return nil, err
-	}
-	return f, nil
+	return f, h.tidy()
 }
 
 // install makes an executable copy of the harness, because files in the artifact cache are not executable.

@@ -249,7 +249,12 @@ func (h *Handler) runPackages(ctx context.Context, spec *tilthv1.RunSpec) (*tilt
 		defer os.Remove(file)
 		request.Outputs = file
 	}
-	ran, err := h.alone(ctx, request, packagerun.Limits{Time: spec.GetLimit().AsDuration(), MemoryBytes: sandbox.MachineMemory() / 4 * 3})
+	var ran *packagerun.Result
+	limits := packagerun.Limits{Time: spec.GetLimit().AsDuration(), MemoryBytes: sandbox.MachineMemory() / 4 * 3}
+	err := h.holding(ctx, h.Lock, func() (err error) {
+		ran, err = h.Packages.Executor.Run(ctx, request, limits)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -270,15 +275,6 @@ func (h *Handler) outputs() (string, error) {
 		return "", err
 	}
 	return f.Name(), f.Close()
-}
-
-// alone runs packages while nothing else runs on this machine.
-func (h *Handler) alone(ctx context.Context, request packagerun.Request, limits packagerun.Limits) (ran *packagerun.Result, err error) {
-	err = h.holding(ctx, h.Lock, func() error {
-		ran, err = h.Packages.Executor.Run(ctx, request, limits)
-		return err
-	})
-	return ran, err
 }
 
 // result uploads the outputs, if any, and returns the result to report.

@@ -92,10 +92,9 @@ func (o *objects) rest() error {
 	if o.unfit != nil { // it is unknown which broken object contains a kernel, so the batch fails as a whole
 		return &agent.FarmError{Cause: o.unfit}
 	}
-	if o.crashed == nil {
-		return nil
+	if o.crashed != nil {
+		o.failRest(Outcome{Error: o.crashed.class, Message: o.crashed.message})
 	}
-	o.failRest(Outcome{Error: o.crashed.class, Message: o.crashed.message})
 	return nil
 }
 

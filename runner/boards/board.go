@@ -197,10 +197,8 @@ func (b *Board) control(do func(fd int) error) error {
 		return err
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
-		return err
-	}
-	return failed
+	err = raw.Control(func(fd uintptr) { failed = do(int(fd)) })
+	return cmp.Or(err, failed)
 }
 
 // Line opens the link to the board. It first resets a board that does not answer. The caller must close the file.
