@@ -362,7 +362,11 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	defer func() { err = k.confirm.close(err) }()
-	return from(bestschedule.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm, Own: k.own.allows}, source)
+	workloads := []string{""} // all
+	if served {
+		workloads = workloadDigests(p) // only those of the program are fetched
+	}
+	return from(bestschedule.Sources{Lookup: source.Best, Learn: learn(source, workloads, models), Confirm: confirm, Own: k.own.allows}, source)
 }
 
 // provenance describes the inputs of the package, after the model was loaded.
@@ -374,15 +378,6 @@ func (k *compileCommand) provenance(t *target.Target) *aot.Provenance {
 	}
 }
 
-// learnFrom returns the workloads whose records to learn from; empty means all. From a served export, only
-// those of the program are fetched.
-func learnFrom(p *program.Program, served bool) (workloads []string) {
-	if !served {
-		return []string{""}
-	}
-	return workloadDigests(p)
-}
-
 // workloadDigests returns the digests of a program's tasks.
 func workloadDigests(p *program.Program) (digests []string) {
 	for _, task := range p.Tasks {
@@ -391,7 +386,7 @@ func workloadDigests(p *program.Program) (digests []string) {
 	return digests
 }
 
-// learn returns a function that reads the records of a source that are useful for a target.
+// learn returns a function that reads the records of workloads, or of all for "", that are useful for a target.
 func learn(source recordsource.Source, workloads []string, models transfer.Models) bestschedule.Learn {
 	return func(ctx context.Context, t *target.Target) (*transfer.History, error) {
 		c := transfer.NewCollector(t)

@@ -166,11 +166,7 @@ func (w *follower) finish(a *app, where progress.Summary) error {
 	if w.machine != "" {
 		s.MachineWait = cmp.Or(s.MachineWait, &progress.MachineWait{Message: w.machine})
 	}
-	if a.asJSON {
-		if err := writeJSON(a.stdout, s); err != nil {
-			return err
-		}
-	} else if err := w.print(a.stdout, s); err != nil {
+	if err := a.show(s, func(out io.Writer) error { return w.print(out, s) }); err != nil {
 		return err
 	}
 	switch {

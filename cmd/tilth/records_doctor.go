@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
@@ -115,10 +116,7 @@ func (d *recordsDoctorCommand) run(ctx context.Context, paths []string) error {
 	if err := result.addUnused(ctx, machine, source); err != nil {
 		return err
 	}
-	if d.asJSON {
-		return writeJSON(d.stdout, result)
-	}
-	return d.show(result)
+	return d.show(result, result.write)
 }
 
 // diagnose adds the tasks of a program that are not in the result yet.
@@ -184,8 +182,8 @@ func (r *recordsDiagnosis) addUnused(ctx context.Context, t *target.Target, sour
 	return nil
 }
 
-// show writes the diagnosis as tables.
-func (d *recordsDoctorCommand) show(r recordsDiagnosis) error {
+// write writes the diagnosis as tables.
+func (r recordsDiagnosis) write(w io.Writer) error {
 	table := humanize.NewTable("TASK", ">LATENCY", "MEASURED", "RECORD").Times("MEASURED").Whole("RECORD")
 	applies := 0
 	for _, task := range r.Tasks {
@@ -198,18 +196,18 @@ func (d *recordsDoctorCommand) show(r recordsDiagnosis) error {
 		}
 		table.Row(task.Task, seconds(task.LatencySeconds), at, cmp.Or(task.Reason, "applies"))
 	}
-	if err := table.Write(d.stdout); err != nil {
+	if err := table.Write(w); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(d.stdout, "\nrecords apply to %d of %d tasks on %s\n", applies, len(r.Tasks), r.Target); err != nil || len(r.Unused) == 0 {
+	if _, err := fmt.Fprintf(w, "\nrecords apply to %d of %d tasks on %s\n", applies, len(r.Tasks), r.Target); err != nil || len(r.Unused) == 0 {
 		return err
 	}
 	unused := humanize.NewTable("UNUSED", ">WORKLOADS", ">RECORDS")
 	for _, u := range r.Unused {
 		unused.Row(u.Reason, strconv.Itoa(u.Workloads), strconv.FormatUint(u.Records, 10))
 	}
-	fmt.Fprintln(d.stdout)
-	return unused.Write(d.stdout)
+	fmt.Fprintln(w)
+	return unused.Write(w)
 }
 
 const (

@@ -237,11 +237,17 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 	}
 	defer release()
 	if r.printTime {
-		if result.Time, err = r.time(ctx, m); err != nil {
+		samples, err := m.Time(ctx, r.repeat, r.number)
+		if err != nil {
 			return err
 		}
-		if result.OnDevice, err = r.timeOnDevice(ctx, m); err != nil {
+		result.Time = r.summarize(samples)
+		if samples, err = m.TimeOnDevice(ctx, r.repeat); err != nil {
 			return err
+		}
+		if samples != nil { // nil for the processor
+			result.OnDevice = r.summarize(samples)
+			result.OnDevice.Number = 1
 		}
 	}
 	if r.profile {
@@ -296,25 +302,6 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 		return nil, err
 	}
 	return packagerun.RandomInputs(manifest, extents), nil
-}
-
-func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error) {
-	samples, err := m.Time(ctx, r.repeat, r.number)
-	if err != nil {
-		return nil, err
-	}
-	return r.summarize(samples), nil
-}
-
-// timeOnDevice returns the time on the device, or nil for the processor.
-func (r *runCommand) timeOnDevice(ctx context.Context, m *aot.Model) (*timeResult, error) {
-	samples, err := m.TimeOnDevice(ctx, r.repeat)
-	if err != nil || samples == nil {
-		return nil, err
-	}
-	result := r.summarize(samples)
-	result.Number = 1
-	return result, nil
 }
 
 // warmUp is the number of executions before the first sample: one for the outputs, and that of aot.Model.Time.

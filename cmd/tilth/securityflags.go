@@ -27,6 +27,7 @@ type securityFlags struct {
 	cert, key, clientCA, tokens string
 	oidc                        map[string]string
 	oidcRoles                   []string
+	issuer                      *oidc.Config // of both, after check; nil without one
 	insecure                    bool
 	auditLog                    string
 	auditBytes                  int64
@@ -71,7 +72,7 @@ func (f *securityFlags) check(addrs ...string) error {
 	case f.clientCA != "" && f.cert == "":
 		return usagef("--tls-client-ca %s: client certificates come with TLS: give --tls-cert and --tls-key too", f.clientCA)
 	}
-	if _, err := f.issuer(); err != nil {
+	if err := f.parseIssuer(); err != nil {
 		return err
 	}
 	for _, addr := range addrs {
@@ -82,29 +83,27 @@ func (f *securityFlags) check(addrs ...string) error {
 	return nil
 }
 
-// issuer returns the OpenID Connect issuer, or nil.
-func (f *securityFlags) issuer() (*oidc.Config, error) {
-	if len(f.oidc) == 0 {
-		if len(f.oidcRoles) > 0 {
-			return nil, usagef("--oidc-role %s: the issuer is missing: give --oidc too", strings.Join(f.oidcRoles, ","))
-		}
-		return nil, nil
+// parseIssuer parses the OpenID Connect issuer, if there is one.
+func (f *securityFlags) parseIssuer() error {
+	switch {
+	case len(f.oidc) == 0 && len(f.oidcRoles) > 0:
+		return usagef("--oidc-role %s: the issuer is missing: give --oidc too", strings.Join(f.oidcRoles, ","))
+	case len(f.oidc) == 0:
+		return nil
 	}
 	cfg, err := oidc.Parse(f.oidc, f.oidcRoles)
 	if err != nil {
-		return nil, usagef("--oidc, --oidc-role: %v", err)
+		return usagef("--oidc, --oidc-role: %v", err)
 	}
-	return &cfg, nil
+	f.issuer = &cfg
+	return nil
 }
 
-func (f *securityFlags) config(a *app, data string) (farm.Security, error) {
-	issuer, err := f.issuer()
-	if err != nil {
-		return farm.Security{}, err
-	}
+// config returns the configuration, after check.
+func (f *securityFlags) config(a *app, data string) farm.Security {
 	f.limits.RequestBytes = int64(f.requestMiB) * mib
 	s := farm.Security{
-		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, OIDC: issuer, Limits: f.limits, CallsPerSecond: f.callsPerSecond,
+		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, OIDC: f.issuer, Limits: f.limits, CallsPerSecond: f.callsPerSecond,
 		AuditMaxBytes: f.auditBytes, AuditKeep: f.auditKeep,
 	}
 	switch f.auditLog {
@@ -116,7 +115,7 @@ func (f *securityFlags) config(a *app, data string) (farm.Security, error) {
 	default:
 		s.AuditFile = f.auditLog
 	}
-	return s, nil
+	return s
 }
 
 // callers describes who may call.

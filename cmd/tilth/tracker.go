@@ -41,9 +41,11 @@ type serveFlags struct {
 	releases          string
 	security          securityFlags
 	share             shareFlags
+	shares            policy.Shares // of share, after check
 	artifacts         artifactFlags
 	backups           backupFlags
 	kept              keepFlags
+	keep              policy.Retention // of kept, after check
 	patience          patienceFlags
 	drift             driftFlags
 	log               logFlag
@@ -107,18 +109,19 @@ func (f *serveFlags) add(c *cobra.Command) {
 	f.log.add(c, slog.LevelInfo)
 }
 
-// check rejects invalid values.
+// check parses values, and rejects invalid ones.
 func (f *serveFlags) check() error {
 	if f.listen == "" {
 		return usagef("--listen is empty: want host:port or unix:PATH")
 	}
-	if _, err := farm.StoreKindOf(f.store); err != nil {
+	kind, err := farm.StoreKindOf(f.store)
+	if err != nil {
 		return usagef("--store: %v", err)
 	}
 	if f.shards < 1 || f.shards > wire.MaxShards {
 		return usagef("--shards is %d: want 1 to %d", f.shards, wire.MaxShards)
 	}
-	if kind, _ := farm.StoreKindOf(f.store); f.shards > 1 && kind.Shard == nil {
+	if f.shards > 1 && kind.Shard == nil {
 		return usagef("--shards is %d: only a database has shards, and --store names none", f.shards)
 	}
 	if f.advertise != "" {
@@ -134,10 +137,10 @@ func (f *serveFlags) check() error {
 			return usagef("--releases: %v: want a folder that 'make dist KEY=...' made", err)
 		}
 	}
-	if _, err := f.share.shares(); err != nil {
+	if f.shares, err = f.share.shares(); err != nil {
 		return err
 	}
-	if _, err := f.kept.keep(); err != nil {
+	if f.keep, err = f.kept.keep(); err != nil {
 		return err
 	}
 	for _, check := range []func() error{f.artifacts.check, f.backups.check, f.drift.check, f.patience.check} {
@@ -149,14 +152,6 @@ func (f *serveFlags) check() error {
 }
 
 func (f *serveFlags) run(ctx context.Context, a *app) error {
-	shares, err := f.share.shares()
-	if err != nil {
-		return err
-	}
-	keep, err := f.kept.keep()
-	if err != nil {
-		return err
-	}
 	dir, err := trackerDir(f.data)
 	if err != nil {
 		return err
@@ -165,10 +160,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	if err := filesystem.MakeFolder(dir, 0o700); err != nil {
 		return fmt.Errorf("tracker: %w: name another folder with --data", err)
 	}
-	security, err := f.security.config(a, dir)
-	if err != nil {
-		return err
-	}
+	security := f.security.config(a, dir)
 	logger := f.log.logger(a.stderr)
 	if security.Limits, err = farm.FitDescriptors(security.Limits, logger); err != nil {
 		return fmt.Errorf("tracker: %w", err)
@@ -180,7 +172,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 		Tracker: tracker.Config{
 			ArtifactsDir: filepath.Join(dir, "artifacts"), ReleasesDir: f.releases, Logger: logger,
 			LeaseTimeout: f.patience.lease, Grace: f.patience.grace, OutageWait: f.patience.outage, SearchTurn: f.patience.turn, MaxAttempts: uint32(f.patience.attempts),
-			Shares: shares, Keep: keep, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
+			Shares: f.shares, Keep: f.keep, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
 		},
 		Ready: func(rpc, web net.Addr) {
 			logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", f.security.cert != "",
