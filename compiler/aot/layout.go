@@ -164,6 +164,11 @@ func (l *layout) value(v int) spot {
 				s.further += fmt.Sprintf(" + %d * %s", n*value.DType.Bytes(), l.counter(k))
 			}
 		}
+		for k, n := range value.Lengths {
+			if n != 0 {
+				s.further += fmt.Sprintf(" + %d * *(const int64_t *)(%s)", n*value.DType.Bytes(), l.value(l.program.Loops[k].Iterations))
+			}
+		}
 		return s
 	}
 	return l.constant(root, nil)

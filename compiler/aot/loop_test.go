@@ -12,7 +12,7 @@ import (
 )
 
 // TestPackagesRunLoops has a recurrent layer over an open number of steps, whose sums a second loop adds up while they
-// are small.
+// are small, and one that goes backwards over every other step.
 func TestPackagesRunLoops(t *testing.T) {
 	body := modeltest.New().Node("more = Add state sums").Node("size = ReduceMax more", modeltest.Int("keepdims", 0)).Node("on = Less size most")
 	for _, name := range []string{"i", "go", "state"} {
@@ -20,8 +20,11 @@ func TestPackagesRunLoops(t *testing.T) {
 	}
 	m := modeltest.New().Opset(18).Input("x", 20, 2, 3).Open("x", 0, "steps").Constant("w", 1, 16, 3).Constant("r", 1, 16, 4).
 		Known("most", array.FromFloat32([]float32{3})).Known("axes", array.FromInt64([]int64{0, 1}, 2)).
+		Known("zero", array.FromInt64([]int64{0}, 1)).Known("end", array.FromInt64([]int64{99}, 1)).Known("two", array.FromInt64([]int64{2}, 1)).
+		Node("every = Slice x zero end zero two").
+		Node("back = LSTM every w r", &onnx.Attribute{Name: "direction", Type: onnx.AttrString, String: "reverse"}).
 		Node("y = LSTM x w r").Node("sums = ReduceSum y axes", modeltest.Int("keepdims", 0)).
-		Node("z = Loop _ _ sums", &onnx.Attribute{Name: "body", Type: onnx.AttrGraph, Graph: body.Output("on", "more").Graph}).Output("y", "z")
+		Node("z = Loop _ _ sums", &onnx.Attribute{Name: "body", Type: onnx.AttrGraph, Graph: body.Output("on", "more").Graph}).Output("y", "z", "back")
 	p, err := frontend.Import(m, frontend.Options{Verify: true, Open: map[string]frontend.Bounds{"steps": {Min: 1, Max: 20}}})
 	if err != nil {
 		t.Fatal(err)

@@ -426,6 +426,18 @@ func (e Extent) Linear() (plus int64, times map[*Symbol]int64, ok bool) {
 	return e.of.plus, times, true
 }
 
+// Coefficient returns the factor of the term that is a symbol alone; 0 if there is none.
+func (e Extent) Coefficient(s *Symbol) int64 {
+	if e.of != nil {
+		for _, t := range e.of.terms {
+			if len(t.of) == 1 && t.of[0].symbol == s {
+				return t.by
+			}
+		}
+	}
+	return 0
+}
+
 // IsSum reports whether an extent is a constant plus positive multiples of symbols.
 func (e Extent) IsSum() bool {
 	_, times, ok := e.Linear()

@@ -36,6 +36,9 @@ func (j *joiner) add(k int, p *Program) {
 			if v.Turns != nil {
 				v.Turns = append(make([]int64, loops), v.Turns...)
 			}
+			if v.Lengths != nil {
+				v.Lengths = append(make([]int64, loops), v.Lengths...)
+			}
 		}
 		j.joined.Values = append(j.joined.Values, v)
 	}

@@ -76,8 +76,9 @@ type Value struct {
 	// the additional elements per unit of it; nil for none.
 	Offset int64
 	Moves  []int64
-	// Turns holds, by loop of the program, the additional elements per iteration; nil for none.
-	Turns []int64
+	// Turns holds, by loop of the program, the additional elements per iteration, and Lengths those for each iteration
+	// that the loop has in all; nil for none.
+	Turns, Lengths []int64
 	// Strides holds the distances between neighbours along each dimension of Shape, in elements; nil if row-major.
 	Strides []int64
 }

@@ -98,19 +98,35 @@ func (e *emitter) value(v *graph.Value) int {
 	return e.index[key]
 }
 
-// place sets the start of a value that is part of another one. Only linear starts are placed so.
+// place sets the start of a value that is part of another one: a sum of extents, of the numbers of iterations, and of
+// how many the loops have.
 func (e *emitter) place(v *program.Value, start extent.Extent) {
-	plus, times, _ := start.Linear()
-	v.Offset = plus
-	for s, n := range times {
-		to, at, of := &v.Moves, e.symbols[s], len(e.symbols)
-		if l := graph.LoopOf(s); l != nil {
-			to, at, of = &v.Turns, e.loops[l], len(e.loops)
-		}
+	add := func(to *[]int64, at, of int, n int64) {
 		if *to == nil {
 			*to = make([]int64, of)
 		}
-		(*to)[at] = n
+		(*to)[at] += n
+	}
+	if _, _, ok := start.Linear(); !ok { // results that a loop stacks backwards begin before its end
+		whole := start
+		whole.Each(func(s *extent.Symbol) {
+			if l, n := graph.LoopOf(s), whole.Coefficient(s); l != nil && n < 0 && (v.Lengths == nil || v.Lengths[e.loops[l]] == 0) {
+				start = start.Plus(l.Count.Times(extent.Of(n)))
+				add(&v.Lengths, e.loops[l], len(e.loops), -n)
+			}
+		})
+	}
+	plus, times, ok := start.Linear()
+	if !ok {
+		panic(&extent.OpenError{Extent: start})
+	}
+	v.Offset = plus
+	for s, n := range times {
+		if l := graph.LoopOf(s); l != nil {
+			add(&v.Turns, e.loops[l], len(e.loops), n)
+		} else {
+			add(&v.Moves, e.symbols[s], len(e.symbols), n)
+		}
 	}
 }
 

@@ -183,5 +183,10 @@ func (m memory) at(v int) Strided {
 			begin += n * m.read(m.program.Loops[k].Counter, nil).Int(0)
 		}
 	}
+	for k, n := range value.Lengths {
+		if n != 0 {
+			begin += n * m.read(m.program.Loops[k].Iterations, nil).Int(0)
+		}
+	}
 	return Strided{Data: m.roots[root][begin*value.DType.Bytes():], Strides: strides}
 }
