@@ -426,7 +426,7 @@ func (e Extent) Linear() (plus int64, times map[*Symbol]int64, ok bool) {
 	return e.of.plus, times, true
 }
 
-// Coefficient returns the factor of the term that is a symbol alone; 0 if there is none.
+// Coefficient returns the coefficient of a symbol, not counting products and quotients that contain it.
 func (e Extent) Coefficient(s *Symbol) int64 {
 	if e.of != nil {
 		for _, t := range e.of.terms {

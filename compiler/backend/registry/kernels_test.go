@@ -186,7 +186,7 @@ func (k *kernel) applied(t *testing.T, s *searchspace.Space) *schedule.Schedule 
 	return made
 }
 
-// check compares what becomes of the kernel with what the section says.
+// check compares the programs after passes with the golden ones, and checks the expected instructions.
 func (k *kernel) check(t *testing.T) {
 	b, err := registry.Of(k.on)
 	if err != nil {

@@ -1,9 +1,7 @@
 package cost_test
 
 import (
-	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,15 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
-
-// agreement bounds the difference of two costs on points of one kind.
-type agreement struct {
-	// Nine tenths of the points have a cost by schedule between low and high times that by knobs.
-	low, high float64
-	// alike is the fraction of pairs of a workload's points that both costs order alike, among pairs whose costs by
-	// knobs differ by a fifth or more.
-	alike float64
-}
 
 // agreements holds bounds just outside the observed values. Wide bounds have five reasons:
 //
@@ -40,30 +29,27 @@ type agreement struct {
 //     several workers. Models gained nothing from those. In turns on two threads of an EPYC, an LSTM's package was
 //     0.99 and 1.00 times as fast, that of bert-tiny 1.00 and 1.01 times: when kernels follow one another
 //     immediately, workers are still awake, and a region costs less than on its own.
-var agreements = map[string]agreement{
-	"tiles":                       {0.42, 1.55, 0.9},
-	"tiles that are fed":          {0.45, 1.65, 0.83},
-	"tiles of joint positions":    {0.5, 2.5, 0.82},
-	"tiles across rows":           {0.35, 4.4, 0.64},
-	"rows":                        {0.55, 1.6, 0.99},
-	"attention":                   {0.9, 1.5, 0.97},
-	"attention along keys":        {1.5, 4.4, 0.97},
-	"maps":                        {1.1, 3.7, 0.55},
-	"maps of several workers":     {1.7, 240, 0.35},
-	"winograd, whole":             {0.45, 1.15, 0.98},
-	"winograd, in blocks":         {0.45, 1.8, 0.86},
-	"AMX BF16":                    {0.5, 1.5, 0.9},
-	"strassen":                    {0.45, 1.2, 0.94},
-	"strassen with computed sums": {0.45, 1.3, 0.95},
+var agreements = map[string]kerneltest.Agreement{
+	"tiles":                       {Low: 0.42, High: 1.55, Alike: 0.9},
+	"tiles that are fed":          {Low: 0.45, High: 1.65, Alike: 0.83},
+	"tiles of joint positions":    {Low: 0.5, High: 2.5, Alike: 0.82},
+	"tiles across rows":           {Low: 0.35, High: 4.4, Alike: 0.64},
+	"rows":                        {Low: 0.55, High: 1.6, Alike: 0.99},
+	"attention":                   {Low: 0.9, High: 1.5, Alike: 0.97},
+	"attention along keys":        {Low: 1.5, High: 4.4, Alike: 0.97},
+	"maps":                        {Low: 1.1, High: 3.7, Alike: 0.55},
+	"maps of several workers":     {Low: 1.7, High: 240, Alike: 0.35},
+	"winograd, whole":             {Low: 0.45, High: 1.15, Alike: 0.98},
+	"winograd, in blocks":         {Low: 0.45, High: 1.8, Alike: 0.86},
+	"AMX BF16":                    {Low: 0.5, High: 1.5, Alike: 0.9},
+	"strassen":                    {Low: 0.45, High: 1.2, Alike: 0.94},
+	"strassen with computed sums": {Low: 0.45, High: 1.3, Alike: 0.95},
 }
-
-// sample holds both costs of a point.
-type sample struct{ byKnobs, bySchedule float64 }
 
 // TestKnobsAndScheduleCostAlike compares random points of the tasks of some models, on targets with one worker and
 // several.
 func TestKnobsAndScheduleCostAlike(t *testing.T) {
-	seen := map[string][][]sample{}
+	seen := map[string][][]kerneltest.Prices{}
 	for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small", "squeezenet-v1.1", "efficientnet-b0", "gpt-small", "resnet3d-18"} {
 		for n, w := range builtin(t, name) {
 			if indirect(w) {
@@ -86,30 +72,13 @@ func TestKnobsAndScheduleCostAlike(t *testing.T) {
 			}
 		}
 	}
-	for kind, lists := range seen {
-		want, known := agreements[kind]
-		if !known {
-			t.Errorf("no bounds for %s", kind)
-			continue
-		}
-		if low, high := factors(lists); low < want.low || high > want.high {
-			t.Errorf("%s: nine tenths cost %.2f to %.2f times as much by the schedule, want %g to %g", kind, low, high, want.low, want.high)
-		}
-		if alike := ordered(lists); alike < want.alike {
-			t.Errorf("%s: %.3f of the pairs are ordered alike, want %g", kind, alike, want.alike)
-		}
-	}
-	for kind := range agreements {
-		if len(seen[kind]) == 0 {
-			t.Errorf("no %s were drawn", kind)
-		}
-	}
+	kerneltest.CheckAgreement(t, agreements, seen)
 }
 
 // samples returns random points of a space by kind.
-func samples(t *testing.T, s *searchspace.Space, rng *rand.Rand) map[string][]sample {
+func samples(t *testing.T, s *searchspace.Space, rng *rand.Rand) map[string][]kerneltest.Prices {
 	t.Helper()
-	list := map[string][]sample{}
+	list := map[string][]kerneltest.Prices{}
 	for range 16 {
 		p, ok := s.Random(rng)
 		if !ok || len(p) == 0 {
@@ -120,7 +89,7 @@ func samples(t *testing.T, s *searchspace.Space, rng *rand.Rand) map[string][]sa
 			t.Fatal(err)
 		}
 		kind := kindOf(s, p)
-		list[kind] = append(list[kind], sample{s.Cost(p), analyse(applied, s.Target).Cycles()})
+		list[kind] = append(list[kind], kerneltest.Prices{Knobs: s.Cost(p), Analysis: analyse(applied, s.Target).Cycles()})
 	}
 	return list
 }
@@ -182,35 +151,6 @@ func indirect(w *expr.Workload) (found bool) {
 		})
 	}
 	return found
-}
-
-// factors returns the range that contains nine tenths of the points.
-func factors(lists [][]sample) (low, high float64) {
-	var all []float64
-	for _, s := range slices.Concat(lists...) {
-		all = append(all, s.bySchedule/s.byKnobs)
-	}
-	slices.Sort(all)
-	return all[len(all)/20], all[len(all)-1-len(all)/20]
-}
-
-// ordered returns the fraction of pairs that are ordered alike.
-func ordered(lists [][]sample) float64 {
-	pairs, alike := 0.0, 0.0
-	for _, list := range lists {
-		for k, a := range list {
-			for _, b := range list[:k] {
-				if math.Abs(math.Log(a.byKnobs/b.byKnobs)) < math.Log(1.2) {
-					continue
-				}
-				pairs++
-				if (a.byKnobs < b.byKnobs) == (a.bySchedule < b.bySchedule) {
-					alike++
-				}
-			}
-		}
-	}
-	return alike / pairs
 }
 
 // BenchmarkCost evaluates random points by their knobs and by their schedules.

@@ -1,7 +1,6 @@
 package cost_test
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,28 +11,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
-
-// agreement bounds the difference of two costs on points of one kind.
-type agreement struct {
-	// Nine tenths of the points have a cost by analysis between low and high times that by knobs.
-	low, high float64
-	// alike is the fraction of pairs of a task's points that both costs order alike, among pairs whose costs by
-	// analysis differ by a tenth or more.
-	alike float64
-}
 
 // agreements holds bounds just outside the observed values. Knobs leave out the time between launches, which is nearly
 // the same for all points and most of a map's time, and the caches that hold what several threads read.
-var agreements = map[string]agreement{
-	"tiles":                 {0.5, 2.7, 0.83},
-	"products in matrices":  {0.95, 3.9, 0.88},
-	"attention":             {1.6, 3, 0.95},
-	"attention in matrices": {0.9, 2.5, 0.8},
-	"slices":                {0.2, 2.5, 0.68},
-	"windows":               {1.3, 4.1, 0.67},
-	"rows":                  {1.9, 6.2, 0.87},
-	"maps":                  {8, 21, 0.65},
+var agreements = map[string]kerneltest.Agreement{
+	"tiles":                 {Low: 0.5, High: 2.7, Alike: 0.83},
+	"products in matrices":  {Low: 0.95, High: 3.9, Alike: 0.88},
+	"attention":             {Low: 1.6, High: 3, Alike: 0.95},
+	"attention in matrices": {Low: 0.9, High: 2.5, Alike: 0.8},
+	"slices":                {Low: 0.2, High: 2.5, Alike: 0.65},
+	"windows":               {Low: 1.3, High: 4.1, Alike: 0.67},
+	"rows":                  {Low: 1.9, High: 6.2, Alike: 0.87},
+	"maps":                  {Low: 8, High: 21, Alike: 0.65},
 }
 
 // TestKnobsAndAnalysisCostAlike compares the cost of random points, which searches evaluate by the hundred thousand,
@@ -41,12 +32,12 @@ var agreements = map[string]agreement{
 func TestKnobsAndAnalysisCostAlike(t *testing.T) {
 	on := describeCard(t)
 	rng := rand.New(rand.NewPCG(2, 1))
-	seen := map[string][][]sample{}
+	seen := map[string][][]kerneltest.Prices{}
 	for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small"} {
 		for _, storage := range []array.DType{array.Invalid, array.BFloat16} {
 			for _, task := range storedTasks(t, name, storage) {
 				s := sketch.New(task.Workload, on, schedule.Fast)
-				drawn := map[string][]sample{}
+				drawn := map[string][]kerneltest.Prices{}
 				for _, p := range s.Draws(rng, 12) {
 					made, err := s.Apply(p)
 					if err != nil {
@@ -57,7 +48,7 @@ func TestKnobsAndAnalysisCostAlike(t *testing.T) {
 						t.Fatal(err)
 					}
 					kind := kindOf(s, p)
-					drawn[kind] = append(drawn[kind], sample{s.Cost(p), cost.Analyse(f, on.GPU).Total()})
+					drawn[kind] = append(drawn[kind], kerneltest.Prices{Knobs: s.Cost(p), Analysis: cost.Analyse(f, on.GPU).Total()})
 				}
 				for kind, list := range drawn {
 					seen[kind] = append(seen[kind], list)
@@ -65,23 +56,8 @@ func TestKnobsAndAnalysisCostAlike(t *testing.T) {
 			}
 		}
 	}
-	for kind, lists := range seen {
-		want, known := agreements[kind]
-		low, high := factors(lists)
-		alike := ordered(lists)
-		if !known || low < want.low || high > want.high || alike < want.alike {
-			t.Errorf("%s: nine tenths cost %.2f to %.2f times as much by analysis, and %.3f of the pairs are ordered alike; want %+v", kind, low, high, alike, want)
-		}
-	}
-	for kind := range agreements {
-		if len(seen[kind]) == 0 {
-			t.Errorf("no %s were drawn", kind)
-		}
-	}
+	kerneltest.CheckAgreement(t, agreements, seen)
 }
-
-// sample holds both costs of a point.
-type sample struct{ byKnobs, byAnalysis float64 }
 
 // kindOf names a point by its algorithm and its knobs.
 func kindOf(s *searchspace.Space, p searchspace.Point) string {
@@ -111,33 +87,4 @@ func kindOf(s *searchspace.Space, p searchspace.Point) string {
 		return "products in matrices"
 	}
 	return "tiles"
-}
-
-// factors returns the range that contains nine tenths of the points.
-func factors(lists [][]sample) (low, high float64) {
-	var all []float64
-	for _, s := range slices.Concat(lists...) {
-		all = append(all, s.byAnalysis/s.byKnobs)
-	}
-	slices.Sort(all)
-	return all[len(all)/20], all[len(all)-1-len(all)/20]
-}
-
-// ordered returns the fraction of pairs that are ordered alike.
-func ordered(lists [][]sample) float64 {
-	pairs, alike := 0.0, 0.0
-	for _, list := range lists {
-		for k, a := range list {
-			for _, b := range list[:k] {
-				if math.Abs(math.Log(a.byAnalysis/b.byAnalysis)) < 0.1 {
-					continue
-				}
-				pairs++
-				if (a.byKnobs < b.byKnobs) == (a.byAnalysis < b.byAnalysis) {
-					alike++
-				}
-			}
-		}
-	}
-	return alike / max(1, pairs)
 }
