@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -68,18 +67,8 @@ func newOnBoard(t *testing.T, candidates []spoilt) *onBoard {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = there.Close() })
-	dir, w := t.TempDir(), kerneltest.Product(t, 8, 12, 16)
-	build := func(what toolchain.Build, err error, name string) string {
-		path := filepath.Join(dir, name)
-		what.Objects = sharedObjects(t)
-		if err == nil {
-			err = tc.Build(t.Context(), what, path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	w := kerneltest.Product(t, 8, 12, 16)
+	build := builds(t, tc)
 	reference, err := by.Reference(w, on)
 	plan := Plan{Threads: 1, Seed: 1, Device: by.Device(on), Line: there.Line, BestSeconds: 1e-3, Reference: build(reference, err, "reference.so"),
 		Harness: build(by.Harness(on), nil, "harness")}

@@ -37,19 +37,8 @@ func newOpenCLBench(t testing.TB, w *expr.Workload, points int) *openclBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	b := &openclBench{plan: Plan{Threads: 1, Seed: 1, Limits: Limits{Budget: time.Millisecond}, Device: opencl.Backend{}.Device(on)}}
-	build := func(what toolchain.Build, err error, name string) string {
-		path := filepath.Join(dir, name)
-		what.Objects = sharedObjects(t)
-		if err == nil {
-			err = tc.Build(t.Context(), what, path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	build := builds(t, tc)
 	reference, err := opencl.Backend{}.Reference(w, on)
 	b.plan.Reference, b.plan.Harness = build(reference, err, "reference.so"), build(opencl.Harness(on), nil, "harness")
 	for k, s := range openclSchedules(t, w, on, points) {

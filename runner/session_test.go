@@ -61,6 +61,24 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 	return b
 }
 
+// builds returns a function that compiles to a temporary file and returns its path. It ends the test on the given
+// error, or if the compiler fails.
+func builds(t testing.TB, tc *toolchain.Toolchain) func(what toolchain.Build, err error, name string) string {
+	dir := t.TempDir()
+	return func(what toolchain.Build, err error, name string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		what.Objects = sharedObjects(t)
+		if err == nil {
+			err = tc.Build(t.Context(), what, path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+}
+
 // sharedObjects returns the object cache of the tests of all packages, most of which compile the same harness.
 func sharedObjects(t testing.TB) *toolchain.Objects {
 	t.Helper()

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -33,18 +32,7 @@ func TestSimulatedSecondsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	build := func(what toolchain.Build, err error, name string) string {
-		path := filepath.Join(dir, name)
-		what.Objects = sharedObjects(t)
-		if err == nil {
-			err = tc.Build(t.Context(), what, path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	build := builds(t, tc)
 	space := by.Space(w, on, schedule.Default)
 	s, err := space.Apply(space.Default())
 	if err != nil {
