@@ -29,16 +29,17 @@ func def(name string, minIn, maxIn int, f func(e *expansion) []*Item) Def {
 func expand(f func(e *expansion) []*Item) Expansion {
 	return func(b Builder, n *Node, in []*Item, used []bool) (out []*Item, err error) {
 		defer extent.Catch(&err)
-		defer catchFailure(&err)
+		defer Catch(&err)
 		out = f(&expansion{Builder: b, node: n, in: in, used: used})
 		return out, n.Err()
 	}
 }
 
-// failure is the panic value of a failed expansion, lowering, shape rule or pass; catchFailure makes it an error.
+// failure is the panic value of a failed expansion, lowering, shape rule or pass; Catch makes it an error.
 type failure struct{ error }
 
-func catchFailure(err *error) {
+// Catch sets *err to the error at which Get ended the work of a function that defers it.
+func Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case failure:
@@ -51,7 +52,7 @@ func catchFailure(err *error) {
 // Catching returns f as a function that returns the error at which Get ended it.
 func Catching[T any](f func(T)) func(T) error {
 	return func(x T) (err error) {
-		defer catchFailure(&err)
+		defer Catch(&err)
 		f(x)
 		return nil
 	}

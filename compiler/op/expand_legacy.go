@@ -33,7 +33,7 @@ func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) (err 
 	if axis < 0 || missing <= 0 || n.Err() != nil {
 		return nil // the operator itself rejects a mismatch
 	}
-	defer catchFailure(&err)
+	defer Catch(&err)
 	e := &expansion{Builder: b, node: n}
 	values[1] = e.reshape(values[1], extent.Concat(values[1].Shape, ones(int(missing))))
 	return nil

@@ -31,7 +31,7 @@ func Evaluate(n *Node) (*array.Array, error) {
 }
 
 func evaluateLowered(n *Node) (a *array.Array, err error) {
-	defer catchFailure(&err)
+	defer Catch(&err)
 	l := NewLowering(n.Budget)
 	l.whole = true
 	in := make([]Operand, len(n.In))
@@ -50,7 +50,7 @@ func evaluateLowered(n *Node) (a *array.Array, err error) {
 
 // LowerPlain returns the result of d.Lower, or the error that ended it.
 func (d *Def) LowerPlain(l *Lowering, n *Node, in []Operand) (out Operand, err error) {
-	defer catchFailure(&err)
+	defer Catch(&err)
 	return d.Lower(l, n, in), nil
 }
 

@@ -76,7 +76,7 @@ func (e *expansion) loopOf(l Loop) (after, stacked []*Value, ok bool) {
 	l.Name = e.node.Name
 	l.Body = func(step extent.Extent, states []*Value) (made Iteration, err error) {
 		defer extent.Catch(&err)
-		defer catchFailure(&err)
+		defer Catch(&err)
 		return body(step, states)
 	}
 	after, stacked, err := e.Loop(l)

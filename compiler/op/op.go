@@ -132,7 +132,7 @@ func (n *Node) IsKnown() bool { return n.result != nil }
 // Infer sets the node's operator, checks operands and attributes, and sets Out.
 func Infer(n *Node, d *Def) (err error) {
 	defer extent.Catch(&err)
-	defer catchFailure(&err)
+	defer Catch(&err)
 	n.def = d
 	if len(n.In) < d.MinIn || d.MaxIn >= 0 && len(n.In) > d.MaxIn {
 		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), d.MinIn, d.MaxIn)

@@ -51,7 +51,8 @@ type Given struct {
 }
 
 // Build reads a model.
-func Build(m *onnx.Model, given Given, budget *op.Budget) (*graph.Graph, error) {
+func Build(m *onnx.Model, given Given, budget *op.Budget) (made *graph.Graph, err error) {
+	defer op.Catch(&err)
 	b := &builder{
 		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Extents: &extent.Set{}}, functions: functionsOf(m),
 		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, extents: map[extent.Extent]*op.Value{}, materialised: map[*graph.Value]*graph.Value{}, floatKernels: given.FloatKernels, unrolled: given.Unrolled,
